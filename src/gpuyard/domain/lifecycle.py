@@ -1,0 +1,326 @@
+"""The one lifecycle of all workloads: a table (state, event) -> what happens. What is not in it cannot happen.
+
+    queued ──Placed──> placed ──Launched──> starting ──Observed──> running ──Observed──> succeeded
+      ^ │                │                     │                      │
+      │ └─PauseAsked──┐  └──────── an ending: stop, pause, preemption, time up, a failed replica
+      │               v                        v
+      │             paused <──────────────  stopping ──last replica gone──> stopped | failed | queued (retry)
+      └─ResumeAsked───┘
+
+`advance` is pure: it returns the new workload and the lines of its story. What must be done next (launch, stop) is read
+from the state by control, again and again, so nothing is lost when a process dies in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from gpuyard.domain.cluster import Allotment
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.workload import (
+    Attempt,
+    Cause,
+    Ending,
+    Life,
+    Replica,
+    ReplicaId,
+    Seen,
+    State,
+    StoryEvent,
+    Verdict,
+    Workload,
+)
+
+BACK_OFF_BASE_SECONDS = 2.0
+BACK_OFF_MAX_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The plan gave every replica of a new attempt its place."""
+
+    allotments: Mapping[tuple[str, int], Allotment]  # (role, index) -> what it was given
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """Every replica has been handed to the engine."""
+
+    handles: Mapping[ReplicaId, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the engine sees of the replicas of the present attempt."""
+
+    seen: Mapping[ReplicaId, Seen]
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAsked:
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeAsked:
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUp:
+    """The attempt has run for its maximum duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailed:
+    """The engine said it cannot start a replica."""
+
+    replica: ReplicaId
+    detail: str
+
+
+Event = Placed | Launched | Observed | StopAsked | PauseAsked | ResumeAsked | Preempted | TimeUp | LaunchFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A workload after an event, and what to write into its story."""
+
+    workload: Workload
+    story: tuple[StoryEvent, ...] = ()
+
+
+class ImpossibleTransition(Exception):
+    """An event came in a state that has no row for it. It is a mistake in the program, never in the input."""
+
+    def __init__(self, workload: Workload, event: Event) -> None:
+        super().__init__(f"{workload.id} is {workload.state.value} and cannot take {type(event).__name__}")
+
+
+def advance(workload: Workload, event: Event, now: float) -> Step:
+    """Apply one event. The version grows by one whenever anything changed, so that a stale writer is noticed."""
+    rule = TABLE.get((workload.state, type(event)))
+    if rule is None:
+        raise ImpossibleTransition(workload, event)
+    step = rule(workload, event, now)
+    if step.workload is workload:
+        return step
+    return replace(step, workload=replace(step.workload, version=workload.version + 1))
+
+
+def can(workload: Workload, event: type[Event]) -> bool:
+    return (workload.state, event) in TABLE
+
+
+# --- from the queue -----------------------------------------------------------------------------------------------
+
+
+def _place(workload: Workload, event: Placed, now: float) -> Step:
+    number = workload.attempts_made + 1
+    replicas = tuple(
+        Replica(ReplicaId(workload.id, number, role.name, index), event.allotments[role.name, index])
+        for role in workload.spec.roles
+        for index in range(role.replicas)
+    )
+    nodes = sorted({replica.allotment.node for replica in replicas})
+    reason = because(Code.PLACED, nodes=nodes[:20], attempt=number)
+    return _moved(workload, State.PLACED, reason, now, attempt=Attempt(number, now, replicas), not_before=0.0)
+
+
+def _end_without_attempt(workload: Workload, event: StopAsked, now: float) -> Step:
+    return _moved(workload, State.STOPPED, because(Code.STOPPED, by=event.by), now, ended_at=now)
+
+
+def _pause_in_queue(workload: Workload, event: PauseAsked, now: float) -> Step:
+    return _moved(workload, State.PAUSED, because(Code.PAUSED, by=event.by), now)
+
+
+def _resume(workload: Workload, event: ResumeAsked, now: float) -> Step:
+    return _moved(workload, State.QUEUED, because(Code.RESUMED, by=event.by), now, not_before=0.0)
+
+
+# --- while an attempt lives ---------------------------------------------------------------------------------------
+
+
+def _launched(workload: Workload, event: Launched, now: float) -> Step:
+    attempt = _attempt(workload)
+    replicas = tuple(replace(r, handle=event.handles.get(r.id, r.handle)) for r in attempt.replicas)
+    reason = because(Code.STARTING, attempt=attempt.number)
+    return _moved(workload, State.STARTING, reason, now, attempt=replace(attempt, replicas=replicas))
+
+
+def _observe(workload: Workload, event: Observed, now: float) -> Step:
+    seen_before = _attempt(workload)
+    attempt = _with_seen(seen_before, event.seen)
+    if attempt is seen_before:
+        return Step(workload)
+    workload = replace(workload, attempt=attempt)
+    if all(r.seen.life is Life.ENDED for r in attempt.replicas):
+        return _settle(workload, now)
+    failed = next((r for r in attempt.replicas if r.seen.cause is not None), None)
+    if failed is not None:
+        return _begin_ending(workload, _failure(failed), now)
+    if workload.state is State.STARTING and all(r.seen.life is not Life.ABSENT and r.seen.started_at for r in attempt.replicas):
+        started = now if attempt.started_at is None else attempt.started_at
+        workload = replace(workload, attempt=replace(attempt, started_at=started), started_at=workload.started_at or now)
+        return _moved(workload, State.RUNNING, because(Code.RUNNING, attempt=attempt.number), now)
+    return Step(workload)
+
+
+def _launch_failed(workload: Workload, event: LaunchFailed, now: float) -> Step:
+    reason = because(Code.LAUNCH_FAILED, detail=event.detail, replica=event.replica.short)
+    return _begin_ending(workload, Ending(Verdict.FAILED, reason, Cause.LAUNCH), now)
+
+
+def _stop_running(workload: Workload, event: StopAsked, now: float) -> Step:
+    return _begin_ending(workload, Ending(Verdict.STOPPED, because(Code.STOP_ASKED, by=event.by)), now)
+
+
+def _pause_running(workload: Workload, event: PauseAsked, now: float) -> Step:
+    return _begin_ending(workload, Ending(Verdict.PAUSED, because(Code.PAUSE_ASKED, by=event.by)), now)
+
+
+def _preempt(workload: Workload, event: Preempted, now: float) -> Step:
+    return _begin_ending(workload, Ending(Verdict.PREEMPTED, because(Code.PREEMPTED, by=event.by)), now)
+
+
+def _time_up(workload: Workload, event: TimeUp, now: float) -> Step:
+    reason = because(Code.TIME_UP, seconds=workload.spec.max_seconds)
+    return _begin_ending(workload, Ending(Verdict.FAILED, reason, Cause.TIME), now)
+
+
+def _begin_ending(workload: Workload, ending: Ending, now: float) -> Step:
+    attempt = replace(_attempt(workload), ending=ending)
+    return _moved(workload, State.STOPPING, ending.reason, now, attempt=attempt)
+
+
+# --- while it stops -----------------------------------------------------------------------------------------------
+
+
+def _observe_stopping(workload: Workload, event: Observed, now: float) -> Step:
+    """Absent counts as gone here: control asks the engine to stop a replica before it believes its absence."""
+    before = _attempt(workload)
+    attempt = _with_seen(before, event.seen)
+    gone = all(
+        r.seen.life is Life.ENDED or (r.id in event.seen and event.seen[r.id].life is Life.ABSENT)
+        for r in attempt.replicas
+    )
+    if gone:
+        return _settle(replace(workload, attempt=attempt), now)
+    return Step(workload if attempt is before else replace(workload, attempt=attempt))
+
+
+def _stop_instead(workload: Workload, event: StopAsked, now: float) -> Step:
+    """A stop while a pause, a preemption or a retry is under way wins: the owner wants it gone."""
+    attempt = _attempt(workload)
+    if attempt.ending is not None and attempt.ending.verdict is Verdict.STOPPED:
+        return Step(workload)
+    return _begin_ending(workload, Ending(Verdict.STOPPED, because(Code.STOP_ASKED, by=event.by)), now)
+
+
+def _settle(workload: Workload, now: float) -> Step:
+    """The last replica is gone: what becomes of the workload?"""
+    attempt = _attempt(workload)
+    ending = attempt.ending or _natural_ending(attempt)
+    attempt = replace(attempt, ending=ending, ended_at=now)
+    workload = replace(workload, attempt=attempt)
+    if ending is None:
+        return _moved(workload, State.SUCCEEDED, because(Code.SUCCEEDED), now, ended_at=now, exit_code=0)
+    if ending.verdict is Verdict.STOPPED:
+        by = ending.reason.facts.get("by", "")
+        return _moved(workload, State.STOPPED, because(Code.STOPPED, by=by), now, ended_at=now)
+    if ending.verdict is Verdict.PAUSED:
+        by = ending.reason.facts.get("by", "")
+        return _moved(workload, State.PAUSED, because(Code.PAUSED, by=by), now)
+    if ending.verdict is Verdict.PREEMPTED:
+        return _moved(workload, State.QUEUED, ending.reason, now)
+    return _retry_or_fail(workload, ending, now)
+
+
+def _retry_or_fail(workload: Workload, ending: Ending, now: float) -> Step:
+    cause = ending.cause or Cause.EXIT
+    used = workload.retries_used.get(cause, 0)
+    limit = workload.spec.retries.get(cause, 0)
+    if used < limit:
+        seconds = back_off_seconds(used)
+        reason = because(Code.RETRY, cause=ending.reason.to_json(), number=used + 1, limit=limit, seconds=seconds)
+        retries_used = {**workload.retries_used, cause: used + 1}
+        return _moved(workload, State.QUEUED, reason, now, retries_used=retries_used, not_before=now + seconds)
+    return _moved(workload, State.FAILED, ending.reason, now, ended_at=now, exit_code=ending.exit_code)
+
+
+def back_off_seconds(retries_used: int) -> float:
+    """2, 4, 8 ... seconds, at most five minutes: a crash loop must not keep the platform busy."""
+    return float(min(BACK_OFF_BASE_SECONDS * 2**retries_used, BACK_OFF_MAX_SECONDS))
+
+
+# --- small pieces -------------------------------------------------------------------------------------------------
+
+
+def _attempt(workload: Workload) -> Attempt:
+    assert workload.attempt is not None, f"{workload.id} is {workload.state.value} without an attempt"
+    return workload.attempt
+
+
+def _with_seen(attempt: Attempt, seen: Mapping[ReplicaId, Seen]) -> Attempt:
+    """Take over what is news. An end is final: a later look never un-ends a replica."""
+    replicas = tuple(
+        replace(r, seen=seen[r.id]) if r.seen.life is not Life.ENDED and seen.get(r.id, r.seen) != r.seen else r
+        for r in attempt.replicas
+    )
+    changed = any(new is not old for new, old in zip(replicas, attempt.replicas, strict=True))
+    return replace(attempt, replicas=replicas) if changed else attempt
+
+
+def _failure(replica: Replica) -> Ending:
+    reason = replica.seen.reason or because(Code.EXIT_CODE, exit_code=replica.seen.exit_code, replica=replica.id.short)
+    return Ending(Verdict.FAILED, reason, replica.seen.cause, replica.seen.exit_code)
+
+
+def _natural_ending(attempt: Attempt) -> Ending | None:
+    """None when every replica ended well; otherwise the failure of the one that ended first."""
+    failed = [r for r in attempt.replicas if r.seen.cause is not None]
+    if not failed:
+        return None
+    return _failure(min(failed, key=lambda r: (r.seen.ended_at or 0.0, r.id)))
+
+
+def _moved(workload: Workload, state: State, reason: Reason, now: float, **changes: object) -> Step:
+    moved = replace(workload, state=state, reason=reason, **changes)  # type: ignore[arg-type]
+    return Step(moved, (StoryEvent(now, reason, state, moved.attempts_made, str(reason.facts.get("by", ""))),))
+
+
+TABLE: Mapping[tuple[State, type[Event]], Callable[..., Step]] = {
+    (State.QUEUED, Placed): _place,
+    (State.QUEUED, StopAsked): _end_without_attempt,
+    (State.QUEUED, PauseAsked): _pause_in_queue,
+    (State.PLACED, Launched): _launched,
+    (State.PLACED, LaunchFailed): _launch_failed,
+    (State.PLACED, StopAsked): _stop_running,
+    (State.PLACED, PauseAsked): _pause_running,
+    (State.STARTING, Observed): _observe,
+    (State.STARTING, StopAsked): _stop_running,
+    (State.STARTING, PauseAsked): _pause_running,
+    (State.STARTING, Preempted): _preempt,
+    (State.STARTING, TimeUp): _time_up,
+    (State.RUNNING, Observed): _observe,
+    (State.RUNNING, StopAsked): _stop_running,
+    (State.RUNNING, PauseAsked): _pause_running,
+    (State.RUNNING, Preempted): _preempt,
+    (State.RUNNING, TimeUp): _time_up,
+    (State.STOPPING, Observed): _observe_stopping,
+    (State.STOPPING, StopAsked): _stop_instead,
+    (State.PAUSED, ResumeAsked): _resume,
+    (State.PAUSED, StopAsked): _end_without_attempt,
+}

@@ -1,0 +1,60 @@
+"""Users, groups and what they may use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+NAME_RULE = re.compile(r"^[a-z][a-z0-9_-]{0,31}$")
+
+
+class Role(StrEnum):
+    """What a person is: to the whole platform (admin) or to one group (lead, member)."""
+
+    ADMIN = "admin"
+    LEAD = "lead"
+    MEMBER = "member"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    group: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    name: str
+    admin: bool = False
+    memberships: tuple[Membership, ...] = ()
+    uid: int = 0  # the system user its work runs as; 0 means: as whoever runs the server
+    active: bool = True
+    must_change_password: bool = False
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(membership.group for membership in self.memberships)
+
+    def leads(self, group: str) -> bool:
+        return any(m.group == group and m.role is Role.LEAD for m in self.memberships)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The most of one resource in use at a time. For the whole group, or for one user inside it.
+
+    resource is a device type (thousandths of a card), `cpu` (thousandths of a core) or `memory` (bytes).
+    """
+
+    group: str
+    resource: str
+    limit: int
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    name: str
+    quotas: tuple[Quota, ...] = field(default_factory=tuple)
+    gid: int = 0

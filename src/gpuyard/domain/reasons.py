@@ -1,0 +1,104 @@
+"""Why something is as it is: a code with facts. The words, in Chinese and English, are made at the edge by `words`.
+
+A reason is stored and sent as `{"code": ..., "facts": {...}}`. Facts are plain JSON and hold what a person needs to act:
+the quota, node, job or line concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Code(StrEnum):
+    """Every reason there is. The comment names its facts; `words` has a sentence in each language for every one."""
+
+    # Waiting: why a queued workload has not started.
+    NEW = "waiting.new"  # (none) nobody has looked at it yet
+    NEVER_FITS = "waiting.never_fits"  # resource, asked, largest, node
+    NEEDS_REPLICAS = "waiting.needs_replicas"  # asked, largest, device, nodes, replicas, each
+    NO_SUCH_DEVICE = "waiting.no_such_device"  # device, known
+    OVER_QUOTA = "waiting.over_quota"  # scope, who, group, resource, used, limit, asked
+    QUOTA_NEVER = "waiting.quota_never"  # scope, who, group, resource, limit, asked
+    BUSY = "waiting.busy"  # resource, asked, free, node, jobs
+    ORDER = "waiting.order"  # ahead, ahead_name, position
+    BACK_OFF = "waiting.back_off"  # cause, until
+    CARD_HELD = "waiting.card_held"  # node, card, pid, holder
+    NO_NODES = "waiting.no_nodes"  # nodes
+    BROKEN_INPUT = "waiting.broken_input"  # problem, detail
+
+    # The way of a workload.
+    SUBMITTED = "story.submitted"  # by
+    PLACED = "story.placed"  # nodes, attempt
+    STARTING = "story.starting"  # attempt
+    RUNNING = "story.running"  # attempt
+    STOP_ASKED = "story.stop_asked"  # by
+    PAUSE_ASKED = "story.pause_asked"  # by
+    RESUMED = "story.resumed"  # by
+    PREEMPTED = "story.preempted"  # by
+    RETRY = "story.retry"  # cause, number, limit, seconds
+    ADOPTED = "story.adopted"  # attempt
+    IMAGE_NOT_USED = "story.image_not_used"  # image, engine
+    CARDS_SIMULATED = "story.cards_simulated"  # cards
+
+    # How an attempt or a workload ended.
+    SUCCEEDED = "ended.succeeded"  # (none)
+    STOPPED = "ended.stopped"  # by
+    PAUSED = "ended.paused"  # by
+    EXIT_CODE = "ended.exit_code"  # exit_code, replica
+    SIGNALLED = "ended.signalled"  # signal, replica
+    OUT_OF_MEMORY = "ended.out_of_memory"  # memory, replica
+    TIME_UP = "ended.time_up"  # seconds
+    SUPERVISOR_LOST = "ended.supervisor_lost"  # replica
+    NODE_LOST = "ended.node_lost"  # node, replica
+    REBOOTED = "ended.rebooted"  # node, replica
+    LAUNCH_FAILED = "ended.launch_failed"  # detail, replica
+    SIBLING_ENDED = "ended.sibling_ended"  # replica
+
+    # Refusals: bad input and things one may not do. `at` (line, column or path) says where.
+    BAD_VALUE = "refused.bad_value"  # at, problem, value
+    UNKNOWN_KEY = "refused.unknown_key"  # at, key, nearest
+    MISSING_KEY = "refused.missing_key"  # at, key
+    BAD_YAML = "refused.bad_yaml"  # line, column, problem
+    TOO_LARGE = "refused.too_large"  # what, size, limit
+    NOT_FOUND = "refused.not_found"  # what, name
+    AMBIGUOUS = "refused.ambiguous"  # name, matches
+    ALREADY_THERE = "refused.already_there"  # what, name
+    NOT_ALLOWED = "refused.not_allowed"  # action
+    LOGIN_NEEDED = "refused.login_needed"  # (none)
+    WRONG_PASSWORD = "refused.wrong_password"  # (none)  # noqa: S105
+    PASSWORD_CHANGE_NEEDED = "refused.password_change_needed"  # (none)  # noqa: S105
+    WEAK_PASSWORD = "refused.weak_password"  # least  # noqa: S105
+    TOO_MANY_TRIES = "refused.too_many_tries"  # seconds
+    BAD_CSRF = "refused.bad_csrf"  # (none)
+    WRONG_STATE = "refused.wrong_state"  # action, state
+    IN_USE = "refused.in_use"  # what, name, by
+    SINGLE_USER = "refused.single_user"  # (none)
+    ENGINE_CANNOT = "refused.engine_cannot"  # engine, what
+    IMAGE_REFUSED = "refused.image_refused"  # image, engine
+    BUSY_STORE = "refused.busy_store"  # seconds
+    STORE_FULL = "refused.store_full"  # (none)
+    GENERATION_MOVED = "refused.generation_moved"  # what
+    SAME_KEY_OTHER_JOB = "refused.same_key_other_job"  # key
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A code and the facts that go with it."""
+
+    code: Code
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"code": self.code.value, "facts": dict(self.facts)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Reason:
+        return Reason(Code(data["code"]), dict(data["facts"]))
+
+
+def because(code: Code, **facts: Any) -> Reason:
+    """Write a reason the way it reads: `because(Code.OVER_QUOTA, who="vision", used=8, limit=8)`."""
+    return Reason(code, facts)

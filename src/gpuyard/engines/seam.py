@@ -1,0 +1,101 @@
+"""What control needs from a place where replicas run: five verbs, each safe to repeat, each answerable by a new process.
+
+Optional abilities are small protocols of their own; what an engine cannot do is refused in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from gpuyard.domain.cluster import Allotment, Node
+from gpuyard.domain.workload import Mount, ReplicaId, Seen
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """Everything an engine needs to start one replica. Made by control, pure data."""
+
+    id: ReplicaId
+    owner: str
+    uid: int  # 0: as whoever runs the server
+    gid: int
+    group: str
+    command: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    allotment: Allotment
+    grace_seconds: float
+    mounts: tuple[Mount, ...] = ()
+    image: str | None = None
+    workdir: Path | None = None  # the shipped folder, as a tar file
+
+
+class Engine(Protocol):
+    """A place where replicas run."""
+
+    name: str
+
+    def nodes(self) -> Sequence[Node]:
+        """The machines and cards there are now, with trouble named on each card that must not be given out."""
+
+    def launch(self, request: LaunchRequest) -> str:
+        """Start a replica and return the handle. Asked twice for the same id, it starts once and answers the same.
+
+        Raises EngineError when the replica cannot be started at all, EngineUnsure when nobody knows.
+        """
+
+    def observe(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Seen]:
+        """Look at replicas by id and handle (None: launched by nobody who lived to tell).
+
+        Answers for every id asked. Never raises for a replica that is gone: that is `Life.ABSENT`, or `ENDED` when its
+        end is on record. An end, once told, is told the same for ever.
+        """
+
+    def stop(self, id: ReplicaId, handle: str | None, grace_seconds: float) -> None:
+        """Ask it to end: signal, grace, then the whole process tree. Returns at once; `observe` tells when it is over.
+
+        After this call a replica that was never launched stays absent for good, even if a launch is still on its way.
+        """
+
+    def sweep(self, known: Iterable[ReplicaId]) -> Sequence[ReplicaId]:
+        """End every replica of ours that runs here and is not among `known`. Returns the ones it ended."""
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        """`call` is called, from any thread, soon after a replica's life changes. Missing one does no harm."""
+
+    def close(self) -> None:
+        """Let go of what this process holds. Replicas go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One look at what a replica uses."""
+
+    cpu_seconds: float  # since its start
+    memory: int
+    processes: int = 0
+    cards: tuple[CardUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CardUse:
+    index: int
+    percent: float | None  # None: the device does not tell
+    memory: int
+
+
+@runtime_checkable
+class ReadsUsage(Protocol):
+    def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
+        """What each running replica uses now; those that cannot be read are left out."""
+
+
+@runtime_checkable
+class KeepsLogs(Protocol):
+    def log_path(self, id: ReplicaId) -> Path:
+        """The file its output goes to. May not exist yet. See `engines/logs.py` for how it is bounded."""
+
+    def forget(self, id: ReplicaId) -> None:
+        """Remove everything kept on disk for an ended replica."""
