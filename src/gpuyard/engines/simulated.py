@@ -1,0 +1,242 @@
+"""Virtual nodes and cards, for trying things out, for tests and for benchmarks. It is an engine like the others.
+
+What a replica does is read from its environment, so that a test can write a whole scenario into a job:
+YARD_SIM_SECONDS (how long it runs; `sleep N` as command works too), YARD_SIM_EXIT (its exit code), YARD_SIM_OOM=1,
+YARD_SIM_DEAF=1 (ignores the stop signal until the grace time is over), YARD_SIM_START_SECONDS (slow start).
+
+A handle holds everything (`started, seconds, exit`), so a new process that only kept the handle sees the same life.
+Time comes from the clock given to it; tests move that clock by hand.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gpuyard.domain.cluster import Card, Node, NodeState
+from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.resources import GIB
+from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
+from gpuyard.engines.seam import LaunchRequest, Usage
+
+DEFAULT_SECONDS = 1.0
+
+
+@dataclass
+class Faults:
+    """What should go wrong next. Each number counts down as it happens."""
+
+    refuse_launches: int = 0
+    unsure_launches: int = 0  # it starts, but the answer is lost
+    lost_nodes: set[str] = field(default_factory=set)
+    vanish: set[ReplicaId] = field(default_factory=set)  # gone without a trace
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """The whole life of a simulated replica, decided at launch."""
+
+    node: str
+    started: float
+    ready: float
+    ends: float
+    exit_code: int
+    oom: bool
+    deaf: bool
+    memory: int
+
+
+class SimulatedEngine:
+    """Virtual machines. `wait` sleeps until a moment or until woken; without it nobody is told, tests ask."""
+
+    name = "simulated"
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        clock: Callable[[], float],
+        *,
+        logs: Path | None = None,
+        real_time: bool = False,
+    ) -> None:
+        self.faults = Faults()
+        self._nodes = tuple(nodes)
+        self._clock = clock
+        self._logs = logs
+        self._lives: dict[ReplicaId, _Life] = {}
+        self._stopped: dict[ReplicaId, float] = {}  # id -> when its end was or will be
+        self._callbacks: list[Callable[[], None]] = []
+        self._moments: list[float] = []  # when something will change; a heap
+        self._wake = threading.Condition()
+        self._closed = False
+        if real_time:
+            threading.Thread(target=self._tell, name="simulated-engine", daemon=True).start()
+
+    def nodes(self) -> Sequence[Node]:
+        lost = self.faults.lost_nodes
+        return [replace(n, state=NodeState.LOST) if n.name in lost else n for n in self._nodes]
+
+    def launch(self, request: LaunchRequest) -> str:
+        if self.faults.refuse_launches > 0:
+            self.faults.refuse_launches -= 1
+            raise EngineError(because(Code.LAUNCH_FAILED, detail="refused by the simulation", replica=request.id.short))
+        if request.id in self._stopped and request.id not in self._lives:
+            return "{}"
+        life = self._lives.get(request.id)
+        if life is None:
+            life = _decide_life(request, self._clock())
+            self._lives[request.id] = life
+            self._write_log(request)
+            self._expect(life.ready, life.ends)
+        if self.faults.unsure_launches > 0:
+            self.faults.unsure_launches -= 1
+            raise EngineUnsure(because(Code.LAUNCH_FAILED, detail="the answer was lost", replica=request.id.short))
+        return _write_handle(life)
+
+    def observe(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Seen]:
+        now = self._clock()
+        return {id: self._look(id, handle, now) for id, handle in replicas.items()}
+
+    def stop(self, id: ReplicaId, handle: str | None, grace_seconds: float) -> None:
+        life = self._find(id, handle)
+        now = self._clock()
+        ends = now + grace_seconds if life is not None and life.deaf else now
+        self._stopped[id] = min(ends, self._stopped.get(id, ends))
+        self._expect(self._stopped[id])
+
+    def sweep(self, known: Iterable[ReplicaId]) -> Sequence[ReplicaId]:
+        keep = set(known)
+        now = self._clock()
+        strays = [id for id in self._lives if id not in keep and self._look(id, None, now).life is not Life.ENDED]
+        for id in strays:
+            self._stopped[id] = now
+        return strays
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        self._callbacks.append(call)
+
+    def close(self) -> None:
+        with self._wake:
+            self._closed = True
+            self._wake.notify()
+
+    def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
+        now = self._clock()
+        lives = {id: self._lives[id] for id in replicas if id in self._lives}
+        return {id: Usage(max(0.0, now - life.ready), life.memory // 2, 1) for id, life in lives.items()}
+
+    def log_path(self, id: ReplicaId) -> Path:
+        return (self._logs or Path("/nonexistent")) / id.workload / str(id.attempt) / f"{id.short}.log"
+
+    def forget(self, id: ReplicaId) -> None:
+        self._lives.pop(id, None)
+        self._stopped.pop(id, None)
+        self.log_path(id).unlink(missing_ok=True)
+
+    def _look(self, id: ReplicaId, handle: str | None, now: float) -> Seen:
+        life = self._find(id, handle)
+        if life is None or id in self.faults.vanish:
+            return Seen()
+        if life.node in self.faults.lost_nodes:
+            reason = because(Code.NODE_LOST, node=life.node, replica=id.short)
+            return Seen(Life.ENDED, None, Cause.LOST, reason, life.ready, now)
+        stopped = self._stopped.get(id)
+        if stopped is not None and stopped <= min(now, life.ends):
+            return Seen(Life.ENDED, 143, None, None, life.ready, stopped)
+        if now >= life.ends:
+            return _natural_end(id, life)
+        if now >= life.ready:
+            return Seen(Life.RUNNING, started_at=life.ready)
+        return Seen(Life.STARTING)
+
+    def _find(self, id: ReplicaId, handle: str | None) -> _Life | None:
+        if id not in self._lives and handle and handle != "{}":
+            self._lives[id] = life = _Life(**json.loads(handle))
+            self._expect(life.ready, life.ends)
+        return self._lives.get(id)
+
+    def _write_log(self, request: LaunchRequest) -> None:
+        if self._logs is None:
+            return
+        path = self.log_path(request.id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = f"[simulated] {request.id.short} on {request.allotment.node}: {' '.join(request.command)}\n"
+        path.write_text(text, encoding="utf-8", errors="replace")
+
+    def _expect(self, *moments: float) -> None:
+        with self._wake:
+            for moment in moments:
+                heapq.heappush(self._moments, moment)
+            self._wake.notify()
+
+    def _tell(self) -> None:
+        """Call the callbacks whenever a moment has come."""
+        while True:
+            with self._wake:
+                if self._closed:
+                    return
+                due = self._moments[0] - self._clock() if self._moments else None
+                if due is None or due > 0:
+                    self._wake.wait(due)
+                    continue
+                while self._moments and self._moments[0] <= self._clock():
+                    heapq.heappop(self._moments)
+            for call in self._callbacks:
+                call()
+
+
+def _decide_life(request: LaunchRequest, now: float) -> _Life:
+    env = dict(request.env)
+    ready = now + float(env.get("YARD_SIM_START_SECONDS", 0))
+    seconds = float(env.get("YARD_SIM_SECONDS") or _sleep_seconds(request.command) or DEFAULT_SECONDS)
+    return _Life(
+        node=request.allotment.node,
+        started=now,
+        ready=ready,
+        ends=ready + seconds,
+        exit_code=int(env.get("YARD_SIM_EXIT", 0)),
+        oom=env.get("YARD_SIM_OOM") == "1",
+        deaf=env.get("YARD_SIM_DEAF") == "1",
+        memory=request.allotment.memory,
+    )
+
+
+def _sleep_seconds(command: Sequence[str]) -> str | None:
+    """`sleep 5`, as a list or as text for the shell."""
+    words = command[2].split() if tuple(command[:2]) == ("sh", "-c") and len(command) == 3 else list(command)
+    if len(words) == 2 and words[0] == "sleep" and words[1].replace(".", "", 1).isdigit():
+        return words[1]
+    return None
+
+
+def _natural_end(id: ReplicaId, life: _Life) -> Seen:
+    if life.oom:
+        reason = because(Code.OUT_OF_MEMORY, memory=life.memory, replica=id.short)
+        return Seen(Life.ENDED, 137, Cause.OOM, reason, life.ready, life.ends)
+    if life.exit_code:
+        reason = because(Code.EXIT_CODE, exit_code=life.exit_code, replica=id.short)
+        return Seen(Life.ENDED, life.exit_code, Cause.EXIT, reason, life.ready, life.ends)
+    return Seen(Life.ENDED, 0, None, None, life.ready, life.ends)
+
+
+def _write_handle(life: _Life) -> str:
+    return json.dumps({name: getattr(life, name) for name in life.__slots__}, separators=(",", ":"))
+
+
+def virtual_nodes(count: int, cards: int, device: str = "nvidia") -> list[Node]:
+    """`20x8`: twenty nodes of eight cards, each with 12 cores and 96 GiB per card (16 cores without cards)."""
+    width = len(str(count))
+    return [
+        Node(
+            name=f"sim-{number:0{width}d}",
+            cpu_milli=12_000 * cards or 16_000,
+            memory=96 * GIB * cards or 128 * GIB,
+            cards=tuple(Card(i, device, f"Simulated {device}", 80 * GIB, simulated=True) for i in range(cards)),
+        )
+        for number in range(1, count + 1)
+    ]
