@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from gpuyard.domain.cluster import Allotment, Node
+from gpuyard.domain.usage import CardUse as CardUse
+from gpuyard.domain.usage import Usage as Usage
 from gpuyard.domain.workload import Mount, ReplicaId, Seen
 
 
@@ -67,23 +69,6 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of what this process holds. Replicas go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """One look at what a replica uses."""
-
-    cpu_seconds: float  # since its start
-    memory: int
-    processes: int = 0
-    cards: tuple[CardUse, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CardUse:
-    index: int
-    percent: float | None  # None: the device does not tell
-    memory: int
 
 
 @runtime_checkable
