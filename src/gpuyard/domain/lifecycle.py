@@ -171,9 +171,13 @@ def _observe(workload: Workload, event: Observed, now: float) -> Step:
     failed = next((r for r in attempt.replicas if r.seen.cause is not None), None)
     if failed is not None:
         return _begin_ending(workload, _failure(failed), now)
-    if workload.state is State.STARTING and all(r.seen.life is not Life.ABSENT and r.seen.started_at for r in attempt.replicas):
+    if workload.state is State.STARTING and all(
+        r.seen.life is not Life.ABSENT and r.seen.started_at for r in attempt.replicas
+    ):
         started = now if attempt.started_at is None else attempt.started_at
-        workload = replace(workload, attempt=replace(attempt, started_at=started), started_at=workload.started_at or now)
+        workload = replace(
+            workload, attempt=replace(attempt, started_at=started), started_at=workload.started_at or now
+        )
         return _moved(workload, State.RUNNING, because(Code.RUNNING, attempt=attempt.number), now)
     return Step(workload)
 

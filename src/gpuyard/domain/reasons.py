@@ -1,7 +1,7 @@
 """Why something is as it is: a code with facts. The words, in Chinese and English, are made at the edge by `words`.
 
-A reason is stored and sent as `{"code": ..., "facts": {...}}`. Facts are plain JSON and hold what a person needs to act:
-the quota, node, job or line concerned.
+A reason is stored and sent as `{"code": ..., "facts": {...}}`. Facts are plain JSON and hold what a person needs to act
+upon: the quota, node, job or line concerned.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class Life(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One look at a replica. `reason` and `cause` tell how it ended; cause is None for a good end or an asked-for one."""
+    """One look at a replica. `reason` and `cause` tell how it ended; cause is None for a good or an asked-for end."""
 
     life: Life = Life.ABSENT
     exit_code: int | None = None
@@ -192,7 +192,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload as it stands: what is wanted, what is seen, and the newest attempt. Older attempts are in the store."""
+    """A workload as it stands: what is wanted, what is seen, the newest attempt. Older attempts are in the store."""
 
     id: str
     owner: str
