@@ -1,0 +1,422 @@
+"""What goes over the wire. In-models take what a client may say and nothing else; out-models are the published promise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from gpuyard.access.actors import Scope
+from gpuyard.domain.people import Role
+from gpuyard.domain.workload import Kind, State, Wanted
+
+Number = int | float
+Facts = dict[str, Any]
+Instant = Annotated[str, Field(description="ISO 8601, UTC", examples=["2026-11-15T08:30:00.123Z"])]
+PersonName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Password = Annotated[
+    str, StringConstraints(min_length=1, max_length=1024), Field(json_schema_extra={"format": "password"})
+]
+
+
+class In(BaseModel):
+    """Sent by a client. Unknown keys are refused, so that nobody sets what is not theirs to set."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Out(BaseModel):
+    """Sent to a client."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+class ProblemOut(Out):
+    code: str
+    message: str
+    facts: Facts
+
+
+class ErrorBody(ProblemOut):
+    problems: list[ProblemOut] = Field(description="everything that is wrong, when more can be said than the first")
+
+
+class ErrorOut(Out):
+    """How every refusal looks."""
+
+    error: ErrorBody
+
+
+# --- workloads ----------------------------------------------------------------------------------------------------
+
+
+class WorkloadOut(Out):
+    id: str
+    name: str
+    kind: Kind
+    state: State
+    reason: str = Field(description="why it is as it is, in the language asked for")
+    reason_code: str
+    reason_facts: Facts
+    owner: str
+    group: str
+    priority: int
+    wanted: Wanted
+    submitted_at: Instant
+    started_at: Instant | None
+    ended_at: Instant | None
+    exit_code: int | None
+    attempt: int = Field(description="number of the newest attempt; 0 before the first")
+    image: str | None
+    cards: Number = Field(description="cards over all replicas")
+    device: str | None
+    replicas: int
+    simulated_cards: bool
+
+
+class ReplicaOut(Out):
+    replica: str = Field(examples=["worker-0"])
+    node: str
+    cards: list[int] = Field(description="which cards of the node")
+    state: str
+    exit_code: int | None
+    reason: str | None
+    started_at: Instant | None
+    ended_at: Instant | None
+    cpu: Number = Field(description="cores given")
+    memory: int = Field(description="bytes given")
+
+
+class AttemptOut(Out):
+    number: int
+    created_at: Instant
+    started_at: Instant | None
+    ended_at: Instant | None
+    reason: str | None
+    reason_code: str | None
+    replicas: list[ReplicaOut]
+
+
+class RoleOut(Out):
+    name: str
+    replicas: int
+    command: list[str]
+    image: str | None
+    cards: Number
+    device: str | None
+    cpu: Number | None
+    memory: int | None
+    shm: int | None
+
+
+class WorkloadDetail(WorkloadOut):
+    roles: list[RoleOut]
+    attempts: list[AttemptOut]
+    retries_used: dict[str, int]
+    max_seconds: float | None
+    preemptible: bool
+    workdir: str | None
+
+
+class WorkloadPage(Out):
+    items: list[WorkloadOut]
+    next: str | None = Field(description="hand it back as `cursor` for the next page")
+
+
+class AttemptList(Out):
+    items: list[AttemptOut]
+
+
+class EventOut(Out):
+    at: Instant
+    state: State
+    attempt: int
+    by: str
+    reason: str
+    reason_code: str
+    reason_facts: Facts
+
+
+class EventList(Out):
+    items: list[EventOut]
+
+
+class WhyOut(Out):
+    id: str
+    state: State
+    reason: str
+    reason_code: str
+    reason_facts: Facts
+    position: int | None = Field(description="how many wait before it; null when it does not wait")
+    ahead: list[str] = Field(description="ids of those that wait before it, the next one first")
+
+
+class PreviewOut(Out):
+    starts: bool
+    reason: str | None
+    reason_code: str | None
+    reason_facts: Facts
+    nodes: list[str]
+    position: int
+    ahead: list[str]
+    problems: list[ProblemOut]
+
+
+class RerunIn(In):
+    set: dict[Annotated[str, StringConstraints(max_length=200)], Any] = Field(
+        default_factory=dict, max_length=64, examples=[{"roles.worker.cards": "4"}]
+    )
+
+
+class CardUseOut(Out):
+    index: int
+    percent: float | None
+    memory: int
+
+
+class UsagePoint(Out):
+    at: Instant
+    cores: float | None
+    memory: int
+    cards: list[CardUseOut]
+
+
+class ReplicaSeries(Out):
+    replica: str
+    attempt: int
+    points: list[UsagePoint]
+
+
+class UsageOut(Out):
+    items: list[ReplicaSeries]
+
+
+# --- the cluster --------------------------------------------------------------------------------------------------
+
+
+class CardOut(Out):
+    index: int
+    device: str
+    model: str
+    memory: int
+    simulated: bool
+    used: float = Field(description="how much of it is given out, 0 to 1")
+    trouble: str | None
+
+
+class NodeOut(Out):
+    name: str
+    state: str
+    cpu: Number
+    cpu_used: Number
+    memory: int
+    memory_used: int
+    cards: list[CardOut]
+    cards_total: dict[str, int]
+    cards_free: dict[str, Number]
+
+
+class NodeList(Out):
+    items: list[NodeOut]
+
+
+class QuotaOut(Out):
+    group: str
+    user: str | None = Field(description="null: for the whole group")
+    resource: str = Field(description="a device type, cpu or memory")
+    limit: Number = Field(description="cards, cores or bytes")
+    used: Number
+
+
+class QuotaList(Out):
+    items: list[QuotaOut]
+
+
+class TopReplica(Out):
+    workload: str
+    name: str
+    owner: str
+    group: str
+    attempt: int
+    replica: str
+    node: str
+    cards: list[int]
+    device: str | None
+    at: Instant | None = Field(description="when it was last looked at; null: not yet")
+    cores: float | None
+    cores_given: Number
+    memory: int | None
+    memory_given: int
+    card_use: list[CardUseOut]
+
+
+class TopOut(Out):
+    replicas: list[TopReplica]
+    nodes: list[NodeOut]
+
+
+# --- people -------------------------------------------------------------------------------------------------------
+
+
+class LoginIn(In):
+    name: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    password: Password
+
+
+class MembershipOut(Out):
+    group: str
+    role: Role
+
+
+class UserOut(Out):
+    name: str
+    admin: bool
+    active: bool
+    must_change_password: bool
+    uid: int = Field(description="the system user its work runs as; 0: as whoever runs the server")
+    groups: list[MembershipOut]
+
+
+class LoginOut(Out):
+    user: UserOut
+    csrf: str = Field(description="send it as X-CSRF-Token with everything that changes something")
+    must_change_password: bool
+
+
+class WhoAmIOut(Out):
+    user: UserOut
+    scope: Scope
+    via: Literal["token", "session", "owner"]
+    csrf: str | None
+    expires_at: Instant | None
+    version: str
+
+
+class PasswordIn(In):
+    old: Password
+    new: Password
+
+
+class UserIn(In):
+    name: PersonName
+    password: Password | None = Field(default=None, description="left out: one is made, shown once, to be changed")
+    role: Annotated[Role, Field(strict=False)] = Role.MEMBER
+    group: PersonName | None = Field(default=None, description="left out: the group `default`")
+
+
+class UserChange(In):
+    admin: bool | None = None
+    active: bool | None = None
+    must_change_password: bool | None = None
+
+
+class UserMade(UserOut):
+    password: str | None = Field(description="the one-time password, when one was made")
+
+
+class NewPasswordIn(In):
+    password: Password | None = None
+
+
+class NewPasswordOut(Out):
+    password: str | None
+
+
+class UserList(Out):
+    items: list[UserOut]
+
+
+Amount = Annotated[str, StringConstraints(max_length=32)] | int | float
+Limits = dict[PersonName, Amount | None]
+
+
+class GroupIn(In):
+    name: PersonName
+    quota: Limits = Field(default_factory=dict, max_length=32, examples=[{"nvidia": 8, "cpu": 64, "memory": "256G"}])
+
+
+class QuotaIn(In):
+    limits: Limits = Field(
+        min_length=1, max_length=32, description="null takes a limit away", examples=[{"nvidia": 8, "memory": "256G"}]
+    )
+    user: PersonName | None = Field(default=None, description="left out: for the whole group")
+
+
+class GroupChange(In):
+    quota: Limits = Field(min_length=1, max_length=32)
+
+
+class MemberIn(In):
+    role: Annotated[Role, Field(strict=False)] = Role.MEMBER
+
+
+class MemberOut(Out):
+    user: str
+    role: Role
+
+
+class GroupOut(Out):
+    name: str
+    members: list[MemberOut]
+    quotas: list[QuotaOut]
+
+
+class GroupList(Out):
+    items: list[GroupOut]
+
+
+# --- tokens, audit ------------------------------------------------------------------------------------------------
+
+
+class TokenIn(In):
+    name: Label
+    scope: Annotated[Scope, Field(strict=False)] = Scope.WRITE
+    days: float | None = Field(default=None, gt=0, le=3660, description="left out: 90 days, or as long as one's own")
+    user: PersonName | None = Field(default=None, description="for someone else; admins only")
+
+
+class TokenOut(Out):
+    id: str
+    name: str
+    user: str
+    scope: Scope
+    created_at: Instant
+    expires_at: Instant | None
+    last_used_at: Instant | None
+
+
+class TokenMade(TokenOut):
+    token: str = Field(description="the secret, shown this once")
+
+
+class TokenList(Out):
+    items: list[TokenOut]
+
+
+class AuditOut(Out):
+    id: int
+    at: Instant
+    who: str
+    action: str
+    object: str
+    address: str
+    outcome: str
+    facts: Facts
+
+
+class AuditPage(Out):
+    items: list[AuditOut]
+    next: str | None
+
+
+class Health(Out):
+    status: Literal["ok"]
+    version: str
+
+
+class Done(Out):
+    done: Literal[True] = True
