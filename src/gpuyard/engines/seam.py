@@ -1,4 +1,4 @@
-"""What control needs from a place where replicas run: five verbs, each safe to repeat, each answerable by a new process.
+"""What control needs from a place where replicas run: a few verbs, each safe to repeat after a crash.
 
 Optional abilities are small protocols of their own; what an engine cannot do is refused in words.
 """
