@@ -1,0 +1,121 @@
+# Every target does its own set-up on a fresh clone; a second call is fast. `make` alone lists them.
+
+SHELL := /bin/bash
+BIN   := .venv/bin
+
+# The first Python that is new enough. `make PYTHON=/path/to/python3 ...` overrides.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
+
+# Where the platform keeps everything: YARD_DATA, or the same default as `yard up`.
+ROOT         := $(shell [ "$$(id -u)" = 0 ] && echo yes)
+DEFAULT_DATA := $(if $(ROOT),/var/lib/gpuyard,$(HOME)/.local/share/gpuyard)
+YARD_DATA    ?= $(DEFAULT_DATA)
+
+# More options for `yard up`: make run UP="--port 9000"
+UP ?=
+# A machine without accelerators gets eight simulated ones, always labelled so.
+CARDS := $(if $(wildcard /dev/nvidia0 /dev/davinci0),,--simulate-cards 8)
+
+PIP   := $(BIN)/python -m pip --disable-pip-version-check --quiet
+YARD  := env -u YARD_URL -u YARD_TOKEN YARD_DATA="$(YARD_DATA)" $(BIN)/yard
+CHECK := src tests $(wildcard lab)
+
+.DEFAULT_GOAL := help
+.PHONY: help run stop test check bench soak clean system-packages name-yard
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 14
+
+run: .venv/.server name-yard ## set up and start the platform in the background
+	@if $(YARD) whoami >/dev/null 2>&1; then \
+	  echo "gpuyard is already running ($(YARD_DATA))."; \
+	  echo "gpuyard 已经在运行（$(YARD_DATA)）。"; \
+	else \
+	  $(YARD) up --data "$(YARD_DATA)" --detach $(CARDS) $(UP); \
+	fi
+	@echo
+	@echo "Type next / 接下来输入:"
+	@if [ "$(YARD_DATA)" != "$(DEFAULT_DATA)" ]; then echo "  export YARD_DATA=\"$(YARD_DATA)\""; fi
+	@echo "  yard run --cards 2 -- python3 -c \"print('hello')\""
+	@echo "  yard ls      what runs and why the rest waits / 正在运行的任务，以及其余任务为何等待"
+	@echo "  yard --help  everything else / 其他全部命令"
+	@echo "  make stop    stop the platform; running work goes on / 停止平台，正在运行的任务继续"
+
+stop: .venv/.server ## stop the platform; running work goes on
+	@if $(YARD) whoami >/dev/null 2>&1; then $(YARD) down --data "$(YARD_DATA)"; \
+	else echo "gpuyard is not running ($(YARD_DATA)). / gpuyard 没有运行。"; fi
+
+test: .venv/.dev system-packages ## set up and run the tests
+	$(BIN)/python -m pytest -m "not soak"
+
+check: .venv/.dev ## lint, format and types
+	$(BIN)/ruff check $(CHECK)
+	$(BIN)/ruff format --check $(CHECK)
+	$(BIN)/mypy $(CHECK)
+
+bench: .venv/.dev system-packages ## measure the promises made about speed
+	$(BIN)/python -m lab.bench
+
+soak: .venv/.dev system-packages ## the long runs: hundreds of kills on both databases
+	$(BIN)/python -m pytest -m soak --timeout=0
+
+clean: ## remove what the other targets made here (never the data)
+	@if [ -x $(BIN)/yard ] && $(YARD) whoami >/dev/null 2>&1; then \
+	  echo "gpuyard is running from here; \`make stop\` first."; exit 1; fi
+	@for link in /usr/local/bin/yard "$(HOME)/.local/bin/yard"; do \
+	  if [ "$$(readlink "$$link")" = "$(CURDIR)/$(BIN)/yard" ]; then rm -f "$$link"; fi; done
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests $(wildcard lab) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- set-up -----------------------------------------------------------------------------------------------------------
+
+# A virtual environment that works is kept, one that an interrupted run left half-made is not.
+.venv/.made:
+	@if [ -z "$(PYTHON)" ]; then \
+	  echo "gpuyard needs Python 3.11 or newer; none was found. / gpuyard 需要 Python 3.11 或更新版本，没有找到。"; exit 1; fi
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  rm -rf .venv; \
+	  $(PYTHON) -c 'import ensurepip' 2>/dev/null || $(call apt-install,python3-venv); \
+	  echo "Making .venv with $$($(PYTHON) --version)"; \
+	  $(PYTHON) -m venv .venv; \
+	fi
+	@touch $@
+
+.venv/.server: .venv/.made pyproject.toml
+	@echo "Installing gpuyard (server) into .venv"
+	@$(PIP) install -e ".[server]"
+	@touch $@
+
+.venv/.dev: .venv/.made pyproject.toml
+	@echo "Installing gpuyard (server, dev) into .venv"
+	@$(PIP) install -e ".[server,dev]"
+	@touch $@ .venv/.server
+
+# What the tests need from the system. Never fails: what cannot be installed is skipped, aloud.
+system-packages:
+	@if ! PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" command -v initdb >/dev/null; then \
+	  $(call apt-install,postgresql) || true; fi
+
+define apt-install
+{ if [ -n "$(ROOT)" ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null; then \
+    echo "Installing $(1)"; \
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; } || \
+      { echo "!! $(1) could not be installed: what needs it is skipped."; false; }; \
+  else \
+    echo "!! $(1) is missing and is installed only on Debian as root: what needs it is skipped."; false; \
+  fi; }
+endef
+
+# `yard` by name: a link where programs are looked for, unless another program already has the name there.
+name-yard: .venv/.server
+	@target="$(CURDIR)/$(BIN)/yard"; folder="$(if $(ROOT),/usr/local/bin,$(HOME)/.local/bin)"; link="$$folder/yard"; \
+	there="$$(readlink "$$link" || true)"; \
+	case ":$$PATH:" in *":$$folder:"*) \
+	  if [ ! -e "$$link" ] || [ "$${there%/.venv/bin/yard}" != "$$there" ]; then \
+	    mkdir -p "$$folder" && ln -sfn "$$target" "$$link"; \
+	  fi;; \
+	esac; \
+	if ! [ "$$(command -v yard)" -ef "$$target" ]; then \
+	  echo "To call yard by its name / 若要直接输入 yard:  export PATH=\"$(CURDIR)/$(BIN):\$$PATH\""; \
+	fi
