@@ -80,6 +80,9 @@ class Code(StrEnum):
     IMAGE_REFUSED = "refused.image_refused"  # image, engine
     BUSY_STORE = "refused.busy_store"  # seconds
     STORE_FULL = "refused.store_full"  # (none)
+    STORE_CORRUPT = "refused.store_corrupt"  # path, detail, command
+    STORE_NEWER = "refused.store_newer"  # found, known
+    BAD_BACKUP = "refused.bad_backup"  # path, problem
     GENERATION_MOVED = "refused.generation_moved"  # what
     SAME_KEY_OTHER_JOB = "refused.same_key_other_job"  # key
 
