@@ -1,0 +1,70 @@
+"""What can be wrong with a value somebody sent: the `problem` fact of `BAD_VALUE` and `BAD_YAML`.
+
+A problem is a word, not a sentence, so that it can be told in any language. The comment names the facts it needs besides.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Problem(StrEnum):
+    """Every way a value can be wrong. `words` has a phrase in each language for every one."""
+
+    # The text itself cannot be read.
+    YAML_SYNTAX = "yaml.syntax"  # detail
+    TAB = "yaml.tab"
+    COLON_MISSING = "yaml.colon_missing"
+    COLON_IN_VALUE = "yaml.colon_in_value"
+    INDENT = "yaml.indent"
+    UNCLOSED_QUOTE = "yaml.unclosed_quote"
+    UNCLOSED_BRACKET = "yaml.unclosed_bracket"
+    QUOTE_NEEDED = "yaml.quote_needed"  # character
+    TAG = "yaml.tag"  # tag
+    DUPLICATE_KEY = "yaml.duplicate_key"  # key, first_line
+    KEY_NOT_TEXT = "yaml.key_not_text"
+    SEVERAL_DOCUMENTS = "yaml.several_documents"
+    EMPTY = "yaml.empty"
+    TOP_NOT_MAPPING = "yaml.top_not_mapping"
+    NOT_UTF8 = "yaml.not_utf8"
+    TOO_DEEP = "yaml.too_deep"  # limit
+    TOO_MANY_NODES = "yaml.too_many_nodes"  # limit
+    UNKNOWN_ALIAS = "yaml.unknown_alias"  # alias
+    ALIAS_LOOP = "yaml.alias_loop"  # alias
+    JSON_SYNTAX = "json.syntax"  # detail
+    JSON_NUMBER = "json.number"
+
+    # The value is of the wrong kind.
+    NO_VALUE = "value.none"
+    MAPPING = "value.mapping"
+    LIST = "value.list"
+    TEXT = "value.text"
+    BLANK = "value.blank"
+    BOOLEAN = "value.boolean"
+    WHOLE_NUMBER = "value.whole_number"  # least, most
+    ONE_OF = "value.one_of"  # allowed, nearest
+    TOO_LONG = "value.too_long"  # limit
+    TOO_MANY = "value.too_many"  # limit
+    REPEATED = "value.repeated"
+    CONTROL_CHARACTER = "value.control_character"  # character
+    ODD_CHARACTER = "value.odd_character"  # character
+
+    # The value breaks the rule of its key.
+    BYTES = "rule.bytes"
+    TOO_FEW_BYTES = "rule.too_few_bytes"  # least
+    CPU = "rule.cpu"
+    CARDS = "rule.cards"
+    DURATION = "rule.duration"  # most
+    JOB_NAME = "rule.job_name"
+    PERSON_NAME = "rule.person_name"
+    ROLE_NAME = "rule.role_name"
+    ENV_NAME = "rule.env_name"
+    PORT_NAME = "rule.port_name"
+    COMMAND = "rule.command"
+    IMAGE = "rule.image"
+    DIGEST = "rule.digest"
+    MOUNT_PLACE = "rule.mount_place"
+    MOUNT_RESERVED = "rule.mount_reserved"  # place
+    RELATIVE_PATH = "rule.relative_path"
+    WITH_ROLES = "rule.with_roles"
+    TOTAL_REPLICAS = "rule.total_replicas"  # most

@@ -1,0 +1,326 @@
+"""English: what is wrong, where, and what to do next, for people who never saw a scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.reasons import Code
+from gpuyard.domain.workload import State
+from gpuyard.words.language import Facts, Language, Template
+
+
+def _never_fits(facts: Facts) -> str:
+    if facts.get("node"):
+        return (
+            "It can never start as it is: each replica asks for {asked:amount}, and the largest machine ({node}) has "
+            "{largest:amount}[; all machines together have {total:amount}]. Ask for less."
+        )
+    return (
+        "It can never start as it is:[ its {replicas} replicas together] ask for {asked:amount}, and all machines "
+        "together have {largest:amount}. Ask for less, or for fewer replicas."
+    )
+
+
+def _over_quota(facts: Facts) -> str:
+    if facts.get("scope") == "user":
+        return (
+            "The quota of {who}[ in group {group}] is used up: {used:bare} of {limit:amount} in use, and this asks for "
+            "{asked:bare}. It starts when some of {who}'s other work ends; stop something, ask for less, or ask the "
+            "group's lead for more."
+        )
+    return (
+        "The quota of group {who} is used up: {used:bare} of {limit:amount} in use, and this asks for {asked:bare}. "
+        "It starts when some of the group's work ends; stop something, ask for less, or ask an admin for more."
+    )
+
+
+def _quota_never(facts: Facts) -> str:
+    who = "{who}[ in group {group}]" if facts.get("scope") == "user" else "group {who}"
+    whom = "the group's lead" if facts.get("scope") == "user" else "an admin"
+    return (
+        f"It can never start as it is: it asks for {{asked:amount}}, and the quota of {who} is {{limit:bare}} at most. "
+        f"Ask for less, or ask {whom} to raise the quota."
+    )
+
+
+def _busy(facts: Facts) -> str:
+    if facts.get("node"):
+        return (
+            "Waiting for running work to end: a replica needs {asked:amount}, and the best machine ({node}) has "
+            "{free:amount} free just now.[ Running there: {jobs:list}.] It starts by itself."
+        )
+    return (
+        "Waiting for running work to end: it needs {asked:amount}, and {free:amount} are free just now."
+        "[ Running: {jobs:list}.] It starts by itself."
+    )
+
+
+def _order(facts: Facts) -> str:
+    who = "{ahead_name} ({ahead})" if facts.get("ahead_name") else "{ahead}"
+    quota = "[ for the same {quota} quota]" if facts.get("quota") else ""
+    return (
+        f"Waiting its turn[, number {{position}} in the queue]: {who} came first or has a higher priority, and is "
+        f"waiting{quota} too. It starts by itself after that."
+    )
+
+
+def _card_held(facts: Facts) -> str:
+    return (
+        "Card {card} on {node} is free on paper, but something still holds it[ ({holder})][, process {pid}]. "
+        "It is given out once that lets go; its owner or an admin can end that process."
+    )
+
+
+def _no_nodes(facts: Facts) -> str:
+    if facts.get("nodes"):
+        return (
+            "The machines that could take it are not available: {nodes:list}. It starts when one of them is back; "
+            "ask an admin."
+        )
+    return "No machine is available just now. It starts when one is back; ask an admin, or see `yard nodes`."
+
+
+def _placed(facts: Facts) -> str:
+    return "A place was found[ on {nodes:list}][ for attempt {attempt}]; it is about to start."
+
+
+def _exit_code(facts: Facts) -> str:
+    if facts.get("exit_code") in (126, 127):
+        return (
+            "The command could not be run[ in {replica}]: exit code {exit_code} means it was not found or is not "
+            "executable. Check the spelling, the path and the image."
+        )
+    return "The command[ of {replica}] ended with exit code {exit_code}. Its last log lines usually say why."
+
+
+def _too_large(facts: Facts) -> str:
+    if facts.get("what") == "password":
+        return "The password is too long: {size} characters, at most {limit} are possible."
+    return "The {what:noun} is too large[: {size:memory}, and at most {limit:memory} are taken]. Make it smaller."
+
+
+def _ambiguous(facts: Facts) -> str:
+    return "`{name}` means more than one[: {matches:list}]. Write more of the id."
+
+
+def _bad_value(facts: Facts) -> str:
+    return "[{at:where}: ][`{value}` will not do; ]{problem:problem}."
+
+
+SENTENCES: Mapping[Code, Template] = {
+    Code.NEW: "Just submitted; it is being looked at.",
+    Code.NEVER_FITS: _never_fits,
+    Code.NEEDS_REPLICAS: (
+        "No single machine has {asked} {device} cards; the largest has {largest}. Split it over machines: ask for "
+        "{replicas} replicas with {each} cards each.[ {nodes} machines are there.]"
+    ),
+    Code.NO_SUCH_DEVICE: (
+        "There are no {device} cards here[; there is: {known:list}]. Choose another `device`, or ask for `cards: 0`."
+    ),
+    Code.OVER_QUOTA: _over_quota,
+    Code.QUOTA_NEVER: _quota_never,
+    Code.BUSY: _busy,
+    Code.ORDER: _order,
+    Code.BACK_OFF: "It failed and is tried again[ at {until:moment}], after a short pause.[ Before: {cause:reason}]",
+    Code.CARD_HELD: _card_held,
+    Code.NO_NODES: _no_nodes,
+    Code.BROKEN_INPUT: (
+        "It cannot be placed because something in it is broken: {problem:problem}[ ({detail})]. "
+        "Stop it, correct that and submit it again."
+    ),
+    Code.SUBMITTED: "Submitted[ by {by}].",
+    Code.PLACED: _placed,
+    Code.STARTING: "Starting[ attempt {attempt}].",
+    Code.RUNNING: "Running[, attempt {attempt}].",
+    Code.STOP_ASKED: "Being stopped[, asked for by {by}].",
+    Code.PAUSE_ASKED: "Being paused[, asked for by {by}]; it keeps its place in the queue.",
+    Code.RESUMED: "Back in the queue at its old place[, resumed by {by}].",
+    Code.PREEMPTED: "Made room for more urgent work[ ({by})] and is back in the queue at its old place.",
+    Code.RETRY: (
+        "It failed and is tried again[ in {seconds:seconds}][, retry {number}][ of {limit}].[ Before: {cause:reason}]"
+    ),
+    Code.ADOPTED: "The server was restarted; the work went on undisturbed[ (attempt {attempt})].",
+    Code.IMAGE_NOT_USED: (
+        "The image {image} is noted but not used: the {engine} engine runs commands directly on the machine."
+    ),
+    Code.CARDS_SIMULATED: "The {cards} cards are simulated: nothing is computed on them.",
+    Code.SUCCEEDED: "Finished well.",
+    Code.STOPPED: "Stopped[ by {by}].",
+    Code.PAUSED: "Paused[ by {by}]. `yard resume` puts it back at its old place in the queue.",
+    Code.EXIT_CODE: _exit_code,
+    Code.SIGNALLED: "The command[ of {replica}] was ended by signal {signal:noun}.",
+    Code.OUT_OF_MEMORY: (
+        "It needed more memory than it asked for[ ({memory:memory})][ in {replica}] and was ended. "
+        "Ask for more `memory`, or use less (smaller batches, fewer loader workers)."
+    ),
+    Code.TIME_UP: "Its maximum time[ of {seconds:seconds}] is over. Raise `max_time` if it needs longer.",
+    Code.SUPERVISOR_LOST: (
+        "The process that looks after it[ ({replica})] was killed, so the work was ended. That is not the job's fault."
+    ),
+    Code.NODE_LOST: "The machine[ {node}] does not answer[; {replica} was running there]. That is not the job's fault.",
+    Code.REBOOTED: "The machine[ {node}] was restarted[ while {replica} was running]. That is not the job's fault.",
+    Code.LAUNCH_FAILED: "It could not be started[ ({replica})][: {detail}].",
+    Code.SIBLING_ENDED: "Ended because another part of the same job[, {replica},] failed.",
+    Code.BAD_VALUE: _bad_value,
+    Code.UNKNOWN_KEY: "[{at:where}: ]there is no key `{key}`[; did you mean `{nearest}`?]",
+    Code.MISSING_KEY: "[{at:where}: ]`{key}` is missing. Add it.",
+    Code.BAD_YAML: "[{at:where}: ]{problem:problem}.",
+    Code.TOO_LARGE: _too_large,
+    Code.NOT_FOUND: "There is no {what:noun}[ called `{name}`], or it is not yours to see.",
+    Code.AMBIGUOUS: _ambiguous,
+    Code.ALREADY_THERE: "There is already a {what:noun}[ called `{name}`]. Choose another name.",
+    Code.NOT_ALLOWED: "You may not do this[: {action:noun}]. Ask the group's lead or an admin.",
+    Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
+    Code.WRONG_PASSWORD: "Name or password is wrong.",
+    Code.PASSWORD_CHANGE_NEEDED: "Your password was given by somebody else. Choose your own first: `yard password`.",
+    Code.WEAK_PASSWORD: (
+        "The password is too easy to guess. Choose another[ of at least {least} characters], not your name and not a common one."
+    ),
+    Code.TOO_MANY_TRIES: "Too many tries. Wait[ {seconds:seconds}] and try again.",
+    Code.BAD_CSRF: "The page is out of date. Reload it and try again.",
+    Code.WRONG_STATE: "It is {state:noun} now, so this is not possible[: {action:noun}].",
+    Code.IN_USE: "The {what:noun}[ {name}] is in use[ by {by}].",
+    Code.SINGLE_USER: (
+        "This server does not run as root, so all work would run as the same system user: it can only have one user. "
+        "Start it as root to have several."
+    ),
+    Code.ENGINE_CANNOT: "The {engine} engine cannot do this[: {what:noun}].",
+    Code.IMAGE_REFUSED: (
+        "The {engine} engine cannot use images, and this server is set to refuse jobs that name one ({image}). "
+        "Leave `image` out."
+    ),
+    Code.BUSY_STORE: "The database is busy[ since {seconds:seconds}]. Nothing was changed; try again.",
+    Code.STORE_FULL: "The server's disk is full. Nothing was changed. Make room, or ask an admin to.",
+    Code.GENERATION_MOVED: "The {what:noun} was changed by somebody else in the meantime. Look again and repeat it.",
+    Code.SAME_KEY_OTHER_JOB: "The idempotency key[ `{key}`] was already used for a different job. Use a new key.",
+}
+
+PROBLEMS: Mapping[str, str] = {
+    Problem.YAML_SYNTAX: "this is not valid YAML[ ({detail})]",
+    Problem.TAB: "there is a tab; YAML is indented with spaces only",
+    Problem.COLON_MISSING: "a colon is missing; write `key: value`",
+    Problem.COLON_IN_VALUE: "a second `: ` on this line; put the value in quotes, or check the indentation",
+    Problem.INDENT: "the indentation does not match the lines above",
+    Problem.UNCLOSED_QUOTE: "a quote is opened and never closed",
+    Problem.UNCLOSED_BRACKET: "a bracket is not closed, or a comma is missing inside it",
+    Problem.QUOTE_NEEDED: "a value cannot begin with[ `{character}`] here; put it in quotes",
+    Problem.TAG: "tags[ like {tag}] are not used in job files; remove it",
+    Problem.DUPLICATE_KEY: "the key `{key}` is written twice[; the first is on line {first_line}]; keep one",
+    Problem.KEY_NOT_TEXT: "a key must be a plain word",
+    Problem.SEVERAL_DOCUMENTS: "a second document begins here (`---`); a file describes one job",
+    Problem.EMPTY: "the file is empty; it needs at least a line like `command: python train.py`",
+    Problem.TOP_NOT_MAPPING: "expected lines like `command: python train.py`",
+    Problem.NOT_UTF8: "the text is not UTF-8; save the file as UTF-8",
+    Problem.TOO_DEEP: "it is nested too deeply[ (at most {limit} levels)]",
+    Problem.TOO_MANY_NODES: "it has too many values[ (at most {limit}, aliases counted each time)]",
+    Problem.UNKNOWN_ALIAS: "the alias[ `*{alias}`] refers to nothing written above; put a text with `*` in quotes",
+    Problem.ALIAS_LOOP: "the alias[ `*{alias}`] contains itself",
+    Problem.JSON_SYNTAX: "this is not valid JSON[ ({detail})]",
+    Problem.JSON_NUMBER: "this is not a usable number",
+    Problem.NO_VALUE: "it has no value; write one, or remove the key",
+    Problem.MAPPING: "expected keys with values, like `key: value`",
+    Problem.LIST: "expected a list: each item on a line of its own, beginning with `- `",
+    Problem.TEXT: "expected text; put a number or true/false in quotes",
+    Problem.BLANK: "it must not be empty",
+    Problem.BOOLEAN: "expected true or false",
+    Problem.WHOLE_NUMBER: "expected a whole number[ from {least}][ to {most}]",
+    Problem.ONE_OF: "expected one of: {allowed:list}[; did you mean `{nearest}`?]",
+    Problem.TOO_LONG: "it is too long[ (at most {limit} bytes)]",
+    Problem.TOO_MANY: "there are too many[ (at most {limit})]",
+    Problem.REPEATED: "it is there twice; each must be different",
+    Problem.CONTROL_CHARACTER: "it contains a control character[ ({character})]; remove it",
+    Problem.ODD_CHARACTER: "it contains[ {character}], which is not a plain letter or digit; type the name anew",
+    Problem.BYTES: "expected an amount like 512M, 16G or 1.5T, at most 1024T",
+    Problem.TOO_FEW_BYTES: (
+        "that is too little[ (at least {least:memory})]; a number without a unit means bytes, so write 16G for 16 GB"
+    ),
+    Problem.CPU: "expected cores like 4, 0.5 or 500m, at most 10000",
+    Problem.CARDS: "expected whole cards like 1 or 8, a share of one card like 0.5, or 0 for none; at most 100000",
+    Problem.DURATION: "expected a time like 90s, 30m, 2h30m or 1d[, at most {most:seconds}]",
+    Problem.JOB_NAME: "expected 1 to 63 letters, digits, dots, dashes or underscores, beginning with a letter or digit",
+    Problem.PERSON_NAME: "expected 1 to 32 small letters, digits, dashes or underscores, beginning with a letter",
+    Problem.ROLE_NAME: "expected 1 to 16 small letters or digits, beginning with a letter, like `worker`",
+    Problem.ENV_NAME: "expected letters, digits and underscores, not beginning with a digit, like `MY_SETTING`",
+    Problem.PORT_NAME: "expected 1 to 31 small letters, digits or dashes, beginning with a letter",
+    Problem.COMMAND: "expected a command as text, or as a list of words",
+    Problem.IMAGE: "expected an image like `pytorch/pytorch:2.4` or `registry.example.com:5000/team/image@sha256:...`",
+    Problem.DIGEST: "expected a SHA-256 digest: 64 characters of 0-9 and a-f",
+    Problem.MOUNT_PLACE: ("expected an absolute path like `/data`, of letters, digits and `._+@=-`, without `..`"),
+    Problem.MOUNT_RESERVED: "[{place} ]belongs to the system; mount it elsewhere, for example at `/data`",
+    Problem.RELATIVE_PATH: "expected a path inside the volume like `data/train`, not absolute and without `..`",
+    Problem.WITH_ROLES: "a file with `roles` says this inside each role; move it there",
+    Problem.TOTAL_REPLICAS: "all roles together have too many replicas[ (at most {most})]",
+}
+
+STATES: Mapping[State, str] = {state: state.value for state in State}
+
+NOUNS: Mapping[str, str] = {
+    "workload": "job",
+    "workdir": "shipped folder",
+    "job_file": "job file",
+    "command": "command",
+    "env": "environment",
+    "memory": "of memory",
+    "shm": "of shared memory",
+    "exit": "the command failed",
+    "oom": "it ran out of memory",
+    "lost": "the machine or its supervisor was lost",
+    "launch": "it could not be started",
+    "time": "its maximum time was over",
+    "session.show": "see who is logged in",
+    "session.end": "log out",
+    "password.change": "change the password",
+    "token.list": "see tokens",
+    "token.create": "make a token",
+    "token.revoke": "revoke a token",
+    "workload.show": "see this job",
+    "workload.submit": "submit work in this group",
+    "workload.control": "stop, pause, resume or rerun this job",
+    "workdir.upload": "ship a folder",
+    "cluster.show": "see the machines",
+    "node.cordon": "take a machine out of use",
+    "user.show": "see this user",
+    "user.create": "add a user",
+    "user.change": "change a user",
+    "user.password": "set a user's password",
+    "user.remove": "remove a user",
+    "group.show": "see this group",
+    "group.create": "add a group",
+    "group.change": "change a group",
+    "group.remove": "remove a group",
+    "group.member": "change who is in the group",
+    "group.quota": "set this quota",
+    "audit.show": "read the audit trail",
+    "store.backup": "make a backup",
+}
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds:.1f} seconds"
+    parts = []
+    rest = round(seconds)
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {name}{'' if count == 1 else 's'}")
+    return " ".join(parts[:2])
+
+
+ENGLISH = Language(
+    sentences=SENTENCES,
+    problems=PROBLEMS,
+    states=STATES,
+    nouns=NOUNS,
+    comma=", ",
+    more=" and {count} more",
+    core="1 core",
+    cores="{count} cores",
+    card="1 {device} card",
+    cards="{count} {device} cards",
+    seconds=_seconds,
+    at_line="line {line}, column {column}",
+    at_path="{path}",
+    at_both="line {line}, column {column} ({path})",
+)

@@ -1,0 +1,324 @@
+"""中文：哪里出了问题、在什么位置、接下来怎么办，写给没用过调度系统的人看。"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.reasons import Code
+from gpuyard.domain.workload import State
+from gpuyard.words.language import Facts, Language, Template
+
+
+def _never_fits(facts: Facts) -> str:
+    if facts.get("node"):
+        return (
+            "按现在的要求永远无法启动：每个副本要 {asked:amount}，而最大的机器 {node} 只有 {largest:amount}"
+            "[（所有机器加起来有 {total:amount}）]。请减少申请量。"
+        )
+    return (
+        "按现在的要求永远无法启动：[{replicas} 个副本]一共要 {asked:amount}，而所有机器加起来只有 {largest:amount}。"
+        "请减少申请量或副本数。"
+    )
+
+
+def _over_quota(facts: Facts) -> str:
+    if facts.get("scope") == "user":
+        return (
+            "{who} [在 {group} 组]的配额已用满：上限 {limit:amount}，已用 {used:amount}，这个任务还要 {asked:amount}。"
+            "等 {who} 的其他任务结束后会自动启动；也可以停掉一些任务、减少申请量，或请组长提高配额。"
+        )
+    return (
+        "{who} 组的配额已用满：上限 {limit:amount}，已用 {used:amount}，这个任务还要 {asked:amount}。"
+        "等组内其他任务结束后会自动启动；也可以停掉一些任务、减少申请量，或请管理员提高配额。"
+    )
+
+
+def _quota_never(facts: Facts) -> str:
+    personal = facts.get("scope") == "user"
+    who = "{who} [在 {group} 组]" if personal else "{who} 组"
+    whom = "组长" if personal else "管理员"
+    return (
+        f"按现在的要求永远无法启动：它要 {{asked:amount}}，而{who}的配额上限只有 {{limit:amount}}。"
+        f"请减少申请量，或请{whom}提高配额。"
+    )
+
+
+def _busy(facts: Facts) -> str:
+    if facts.get("node"):
+        return (
+            "正在等别的任务结束：每个副本要 {asked:amount}，目前最合适的机器 {node} 空闲 {free:amount}。"
+            "[那里正在运行：{jobs:list}。]有空位后会自动启动。"
+        )
+    return (
+        "正在等别的任务结束：需要 {asked:amount}，目前空闲 {free:amount}。[正在运行：{jobs:list}。]有空位后会自动启动。"
+    )
+
+
+def _order(facts: Facts) -> str:
+    who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead}"
+    quota = "，等的是同一份 {quota} 配额" if facts.get("quota") else ""
+    return f"正在排队[，目前第 {{position}} 位]：{who} 提交更早或优先级更高，也在等待{quota}。轮到后会自动启动。"
+
+
+def _no_nodes(facts: Facts) -> str:
+    if facts.get("nodes"):
+        return "能运行它的机器目前不可用：{nodes:list}。机器恢复后会自动启动，可以联系管理员。"
+    return "目前没有可用的机器。机器恢复后会自动启动；可以用 `yard nodes` 查看，或联系管理员。"
+
+
+def _exit_code(facts: Facts) -> str:
+    if facts.get("exit_code") in (126, 127):
+        return (
+            "命令没能运行起来[（{replica}）]：退出码 {exit_code} 表示找不到这个命令，或者它没有执行权限。"
+            "请检查拼写、路径和镜像。"
+        )
+    return "命令[（{replica}）]以退出码 {exit_code} 结束，原因一般在日志的最后几行。"
+
+
+def _too_large(facts: Facts) -> str:
+    if facts.get("what") == "password":
+        return "密码太长：共 {size} 个字符，最多 {limit} 个。"
+    return "{what:noun}太大[：{size:memory}，最多 {limit:memory}]。请缩小后再试。"
+
+
+SENTENCES: Mapping[Code, Template] = {
+    Code.NEW: "刚刚提交，正在处理。",
+    Code.NEVER_FITS: _never_fits,
+    Code.NEEDS_REPLICAS: (
+        "没有一台机器有 {asked} 张 {device} 卡，最多的一台只有 {largest} 张。请改用分布式：申请 {replicas} 个副本，"
+        "每个 {each} 张卡。[目前共有 {nodes} 台机器。]"
+    ),
+    Code.NO_SUCH_DEVICE: "这里没有 {device} 卡[，现有的是：{known:list}]。请换一种 `device`，或者写 `cards: 0`。",
+    Code.OVER_QUOTA: _over_quota,
+    Code.QUOTA_NEVER: _quota_never,
+    Code.BUSY: _busy,
+    Code.ORDER: _order,
+    Code.BACK_OFF: "上次运行失败，[将在 {until:moment} ]自动重试，中间特意停一会儿。[上次的情况：{cause:reason}]",
+    Code.CARD_HELD: (
+        "{node} 上的 {card} 号卡已经释放，但仍被占用[（{holder}）][，进程号 {pid}]。"
+        "占用解除后才会分配；可以由进程的主人或管理员结束它。"
+    ),
+    Code.NO_NODES: _no_nodes,
+    Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
+    Code.SUBMITTED: "已提交[（{by}）]。",
+    Code.PLACED: "已分到位置[：{nodes:list}][，第 {attempt} 次运行]，即将启动。",
+    Code.STARTING: "正在启动[（第 {attempt} 次运行）]。",
+    Code.RUNNING: "正在运行[（第 {attempt} 次运行）]。",
+    Code.STOP_ASKED: "正在停止[，由 {by} 发起]。",
+    Code.PAUSE_ASKED: "正在暂停[，由 {by} 发起]，排队位置会保留。",
+    Code.RESUMED: "已恢复排队[，由 {by} 发起]，位置与原来相同。",
+    Code.PREEMPTED: "已让位给更紧急的任务[（{by}）]，回到队列中原来的位置。",
+    Code.RETRY: (
+        "运行失败，[{seconds:seconds}后]自动重试[：第 {number} 次][，最多 {limit} 次]。[这次的情况：{cause:reason}]"
+    ),
+    Code.ADOPTED: "服务重启过，任务没有受影响，继续运行[（第 {attempt} 次运行）]。",
+    Code.IMAGE_NOT_USED: "镜像 {image} 只作记录，没有使用：{engine} 引擎直接在机器上运行命令。",
+    Code.CARDS_SIMULATED: "这 {cards} 张卡是模拟的，不会真正计算。",
+    Code.SUCCEEDED: "运行成功。",
+    Code.STOPPED: "已停止[（由 {by} 发起）]。",
+    Code.PAUSED: "已暂停[（由 {by} 发起）]。用 `yard resume` 可以回到队列中原来的位置。",
+    Code.EXIT_CODE: _exit_code,
+    Code.SIGNALLED: "命令[（{replica}）]被信号 {signal} 终止。",
+    Code.OUT_OF_MEMORY: (
+        "内存不够：[{replica} ]用量超过了申请的内存[（{memory:memory}）]，已被终止。"
+        "请加大 `memory`，或者减少用量（更小的 batch、更少的数据加载进程）。"
+    ),
+    Code.TIME_UP: "已到最长运行时间[（{seconds:seconds}）]。如果需要更久，请调大 `max_time`。",
+    Code.SUPERVISOR_LOST: "看护进程[（{replica}）]被杀，任务随之结束。这不是任务本身的问题。",
+    Code.NODE_LOST: "机器[ {node}]失去联系[，{replica} 当时在上面运行]。这不是任务本身的问题。",
+    Code.REBOOTED: "机器[ {node}]重启过[，{replica} 当时在上面运行]。这不是任务本身的问题。",
+    Code.LAUNCH_FAILED: "没能启动[（{replica}）][：{detail}]。",
+    Code.SIBLING_ENDED: "同一任务的另一部分[（{replica}）]失败，所以一起结束。",
+    Code.BAD_VALUE: "[{at:where}：][`{value}` 不行，]{problem:problem}。",
+    Code.UNKNOWN_KEY: "[{at:where}：]没有 `{key}` 这个字段[，是不是想写 `{nearest}`？]",
+    Code.MISSING_KEY: "[{at:where}：]缺少 `{key}`，请补上。",
+    Code.BAD_YAML: "[{at:where}：]{problem:problem}。",
+    Code.TOO_LARGE: _too_large,
+    Code.NOT_FOUND: "找不到{what:noun}[ `{name}`]，或者您无权查看。",
+    Code.AMBIGUOUS: "`{name}` 对应不止一个[：{matches:list}]。请把 id 写得更完整。",
+    Code.ALREADY_THERE: "已经有同名的{what:noun}[ `{name}`]，请换一个名字。",
+    Code.NOT_ALLOWED: "您没有权限[：{action:noun}]。请联系组长或管理员。",
+    Code.LOGIN_NEEDED: "请先登录：`yard login URL`，或设置 YARD_TOKEN。",
+    Code.WRONG_PASSWORD: "用户名或密码不对。",
+    Code.PASSWORD_CHANGE_NEEDED: "当前密码是别人设置的，请先改成自己的密码：`yard password`。",
+    Code.WEAK_PASSWORD: "密码太容易猜到。[至少 {least} 个字符，]不要用自己的名字，也不要用常见密码。",
+    Code.TOO_MANY_TRIES: "尝试次数太多，请[等 {seconds:seconds}]稍后再试。",
+    Code.BAD_CSRF: "页面已过期，请刷新后重试。",
+    Code.WRONG_STATE: "现在的状态是“{state:noun}”，不能这样操作[：{action:noun}]。",
+    Code.IN_USE: "{what:noun}[ {name} ]正在被使用[（{by}）]。",
+    Code.SINGLE_USER: (
+        "这个服务不是以 root 启动的，所有任务都会用同一个系统用户运行，所以只能有一个用户。需要多个用户请以 root 启动。"
+    ),
+    Code.ENGINE_CANNOT: "{engine} 引擎做不到[：{what:noun}]。",
+    Code.IMAGE_REFUSED: "{engine} 引擎不能使用镜像，而且这个服务设置为拒绝指定镜像的任务（{image}）。请去掉 `image`。",
+    Code.BUSY_STORE: "数据库繁忙[，等了 {seconds:seconds}仍未成功]。没有做任何改动，请稍后再试。",
+    Code.STORE_FULL: "服务器磁盘已满，没有做任何改动。请清理空间，或联系管理员。",
+    Code.GENERATION_MOVED: "{what:noun}刚刚被别人改过，请重新查看后再操作。",
+    Code.SAME_KEY_OTHER_JOB: "幂等键[ `{key}` ]已经用在另一个不同的任务上，请换一个新的。",
+}
+
+PROBLEMS: Mapping[str, str] = {
+    Problem.YAML_SYNTAX: "YAML 语法有误[（{detail}）]",
+    Problem.TAB: "这里有制表符（Tab），YAML 只能用空格缩进",
+    Problem.COLON_MISSING: "缺少冒号，请写成 `key: value`",
+    Problem.COLON_IN_VALUE: "这一行里又出现了 `: `，请给值加上引号，或检查缩进",
+    Problem.INDENT: "缩进与上面的行对不齐",
+    Problem.UNCLOSED_QUOTE: "引号没有成对",
+    Problem.UNCLOSED_BRACKET: "括号没有成对，或者括号里少了逗号",
+    Problem.QUOTE_NEEDED: "值不能以[ `{character}` ]开头，请加上引号",
+    Problem.TAG: "任务文件里不用标签[（{tag}）]，请去掉",
+    Problem.DUPLICATE_KEY: "`{key}` 写了两次[，第一次在第 {first_line} 行]，请只留一个",
+    Problem.KEY_NOT_TEXT: "字段名必须是普通的词",
+    Problem.SEVERAL_DOCUMENTS: "从这里开始是第二个文档（`---`），一个文件只能写一个任务",
+    Problem.EMPTY: "文件是空的，至少要有一行，例如 `command: python train.py`",
+    Problem.TOP_NOT_MAPPING: "应当是 `command: python train.py` 这样的行",
+    Problem.NOT_UTF8: "文字不是 UTF-8 编码，请用 UTF-8 保存文件",
+    Problem.TOO_DEEP: "嵌套太深[（最多 {limit} 层）]",
+    Problem.TOO_MANY_NODES: "内容太多[（最多 {limit} 个值，别名每次引用都计算在内）]",
+    Problem.UNKNOWN_ALIAS: "别名[ `*{alias}` ]在前面没有定义；如果是含 `*` 的文字，请加上引号",
+    Problem.ALIAS_LOOP: "别名[ `*{alias}` ]引用了自己",
+    Problem.JSON_SYNTAX: "JSON 语法有误[（{detail}）]",
+    Problem.JSON_NUMBER: "这不是可用的数字",
+    Problem.NO_VALUE: "没有写值，请补上，或去掉这个字段",
+    Problem.MAPPING: "应当是 `key: value` 形式的内容",
+    Problem.LIST: "应当是列表，每项单独一行，以 `- ` 开头",
+    Problem.TEXT: "应当是文字；如果是数字或 true/false，请加上引号",
+    Problem.BLANK: "不能为空",
+    Problem.BOOLEAN: "应当是 true 或 false",
+    Problem.WHOLE_NUMBER: "应当是整数[，最小 {least}][，最大 {most}]",
+    Problem.ONE_OF: "只能是其中之一：{allowed:list}[，是不是想写 `{nearest}`？]",
+    Problem.TOO_LONG: "太长[（最多 {limit} 字节）]",
+    Problem.TOO_MANY: "太多[（最多 {limit} 个）]",
+    Problem.REPEATED: "重复了，每个都必须不同",
+    Problem.CONTROL_CHARACTER: "含有控制字符[（{character}）]，请去掉",
+    Problem.ODD_CHARACTER: "含有[ {character}]，不是普通的字母或数字，请重新输入",
+    Problem.BYTES: "应当写成 512M、16G 或 1.5T 这样，最大 1024T",
+    Problem.TOO_FEW_BYTES: "太小了[（至少 {least:memory}）]；不带单位的数字表示字节，16 GB 请写 16G",
+    Problem.CPU: "应当写核数，如 4、0.5 或 500m，最多 10000",
+    Problem.CARDS: "应当是整张卡，如 1、8；或一张卡的一部分，如 0.5；不用卡写 0；最多 100000",
+    Problem.DURATION: "应当写成 90s、30m、2h30m 或 1d 这样[，最长 {most:seconds}]",
+    Problem.JOB_NAME: "应当是 1 到 63 个字母、数字、点、短横线或下划线，以字母或数字开头",
+    Problem.PERSON_NAME: "应当是 1 到 32 个小写字母、数字、短横线或下划线，以字母开头",
+    Problem.ROLE_NAME: "应当是 1 到 16 个小写字母或数字，以字母开头，如 `worker`",
+    Problem.ENV_NAME: "应当由字母、数字和下划线组成，不能以数字开头，如 `MY_SETTING`",
+    Problem.PORT_NAME: "应当是 1 到 31 个小写字母、数字或短横线，以字母开头",
+    Problem.COMMAND: "应当是一行命令，或由各个词组成的列表",
+    Problem.IMAGE: "应当是 `pytorch/pytorch:2.4` 或 `registry.example.com:5000/team/image@sha256:...` 这样的镜像名",
+    Problem.DIGEST: "应当是 SHA-256 摘要：64 个 0-9、a-f 字符",
+    Problem.MOUNT_PLACE: "应当是 `/data` 这样的绝对路径，由字母、数字和 `._+@=-` 组成，不含 `..`",
+    Problem.MOUNT_RESERVED: "[{place} ]属于系统目录，请挂载到别处，例如 `/data`",
+    Problem.RELATIVE_PATH: "应当是卷内的相对路径，如 `data/train`，不能以 / 开头，也不能含 `..`",
+    Problem.WITH_ROLES: "使用 `roles` 时，这一项要写在每个角色里面",
+    Problem.TOTAL_REPLICAS: "所有角色的副本加起来太多[（最多 {most} 个）]",
+    # What the parsers of amounts say by themselves, when passed on as it is.
+    "expected an amount like 512M, 16G or 1.5T": "应当写成 512M、16G 或 1.5T 这样",
+    "expected more than 0 and at most 1024T": "应当大于 0，最大 1024T",
+    "expected cores like 4, 0.5 or 500m": "应当写核数，如 4、0.5 或 500m",
+    "expected more than 0 and at most 10000 cores": "应当大于 0，最多 10000 核",
+    "expected a number of cards like 1, 8 or 0.5": "应当写卡数，如 1、8 或 0.5",
+    "expected at most 100000 cards": "最多 100000 张卡",
+    "cards are whole (1, 2, 8) or a share of one card (0.5)": "卡数应当是整数（1、2、8），或一张卡的一部分（0.5）",
+    "expected a time like 90s, 30m, 2h30m or 1d": "应当写成 90s、30m、2h30m 或 1d 这样",
+    "expected more than 0 and at most 366 days": "应当大于 0，最长 366 天",
+}
+
+STATES: Mapping[State, str] = {
+    State.QUEUED: "排队中",
+    State.PLACED: "已分配",
+    State.STARTING: "启动中",
+    State.RUNNING: "运行中",
+    State.STOPPING: "停止中",
+    State.PAUSED: "已暂停",
+    State.SUCCEEDED: "成功",
+    State.FAILED: "失败",
+    State.STOPPED: "已停止",
+}
+
+NOUNS: Mapping[str, str] = {
+    **{state.value: word for state, word in STATES.items()},
+    "workload": "任务",
+    "job": "任务",
+    "workdir": "随任务上传的文件夹",
+    "job_file": "任务文件",
+    "command": "命令",
+    "env": "环境变量",
+    "user": "用户",
+    "group": "组",
+    "token": "令牌",
+    "node": "机器",
+    "image": "镜像",
+    "quota": "配额",
+    "file": "文件",
+    "memory": "内存",
+    "shm": "共享内存",
+    "replica": "副本",
+    "attempt": "运行记录",
+    "log": "日志",
+    "data folder": "数据目录",
+    "database": "数据库",
+    "stop": "停止",
+    "pause": "暂停",
+    "resume": "恢复",
+    "rerun": "重新运行",
+    "exit": "命令运行失败",
+    "oom": "内存不够",
+    "lost": "机器或看护进程丢失",
+    "launch": "没能启动",
+    "time": "到了最长运行时间",
+    "session.show": "查看登录信息",
+    "session.end": "退出登录",
+    "password.change": "修改密码",
+    "token.list": "查看令牌",
+    "token.create": "创建令牌",
+    "token.revoke": "吊销令牌",
+    "workload.show": "查看这个任务",
+    "workload.submit": "在这个组里提交任务",
+    "workload.control": "停止、暂停、恢复或重新运行这个任务",
+    "workdir.upload": "上传文件夹",
+    "cluster.show": "查看机器",
+    "node.cordon": "停用机器",
+    "user.show": "查看这个用户",
+    "user.create": "添加用户",
+    "user.change": "修改用户",
+    "user.password": "设置用户密码",
+    "user.remove": "删除用户",
+    "group.show": "查看这个组",
+    "group.create": "添加组",
+    "group.change": "修改组",
+    "group.remove": "删除组",
+    "group.member": "调整组成员",
+    "group.quota": "设置这个配额",
+    "audit.show": "查看审计记录",
+    "store.backup": "做备份",
+}
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds:.1f} 秒"
+    parts = []
+    rest = round(seconds)
+    for size, name in ((86400, "天"), (3600, "小时"), (60, "分钟"), (1, "秒")):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
+
+
+CHINESE = Language(
+    sentences=SENTENCES,
+    problems=PROBLEMS,
+    states=STATES,
+    nouns=NOUNS,
+    comma="、",
+    more=" 等（另有 {count} 个）",
+    core="1 核",
+    cores="{count} 核",
+    card="1 张 {device} 卡",
+    cards="{count} 张 {device} 卡",
+    seconds=_seconds,
+    at_line="第 {line} 行第 {column} 列",
+    at_path="{path}",
+    at_both="第 {line} 行第 {column} 列（{path}）",
+)
