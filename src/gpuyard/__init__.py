@@ -1,0 +1,23 @@
+"""gpuyard: the platform a team puts on its GPU and NPU machines.
+
+`import gpuyard` is the client: `gpuyard.Client().submit(command="python train.py", cards=2)`. It needs none of the
+server's dependencies, and its names are loaded when first used, so that the server's own rooms do not pay for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuyard.sdk import Client, Job, ServerUnreachable, WorkdirRefused, YardApiError
+
+__version__ = "0.1.0"
+__all__ = ["Client", "Job", "ServerUnreachable", "WorkdirRefused", "YardApiError", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from gpuyard import sdk
+
+        return getattr(sdk, name)
+    raise AttributeError(f"module 'gpuyard' has no attribute {name!r}")

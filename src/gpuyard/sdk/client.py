@@ -1,0 +1,220 @@
+"""The client: every verb of the HTTP API as a method."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.finding import Door, choose_language, find_server
+from gpuyard.sdk.job import Job
+from gpuyard.sdk.people import People
+from gpuyard.sdk.results import Node, Preview, QuotaLine, Top
+from gpuyard.sdk.wire import Patience, Wire, in_path
+from gpuyard.sdk.workdir import DEFAULT_LIMIT_BYTES, READ_BYTES, pack
+
+SUBMIT_PATIENCE_SECONDS = 30.0
+WATCH_PATIENCE_SECONDS = 600.0  # for those who wait for a job: longer than any restart or a sleeping laptop's wake-up
+BACKUP_SECONDS = 600.0  # the server may work this long before the first byte comes
+PAGE = 500
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+Progress = Callable[[int, int], None]  # bytes sent, bytes in all
+
+
+class Client(People):
+    """A gpuyard server. Found by itself (see `sdk.finding`) unless url and token, or a data folder, are given."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        data: str | os.PathLike[str] | None = None,
+        *,
+        language: str | None = None,
+        submit_patience_seconds: float = SUBMIT_PATIENCE_SECONDS,
+        patience_seconds: float = WATCH_PATIENCE_SECONDS,
+        say_waiting: Callable[[str], None] | None = None,
+        door: Door | None = None,
+    ) -> None:
+        self.door = door or find_server(url, token, Path(data) if data is not None else None, os.environ)
+        self.wire = Wire(self.door, language or choose_language(os.environ), say_waiting)
+        self.submit_patience_seconds = submit_patience_seconds
+        self.patience_seconds = patience_seconds
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.wire.close()
+
+    # --- submitting -----------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
+        **job: Any,
+    ) -> Job:
+        """Submit a job file, or a job by its keys: `submit(command="python train.py", cards=2, workdir=".")`.
+
+        The request carries a key of its own and is repeated when the connection breaks or the server restarts: it
+        becomes one job, not none and not two.
+        """
+        content, kind = self._job_body(file, job, progress)
+        return self.submit_text(content, kind, idempotency_key)
+
+    def submit_text(self, content: bytes, kind: str = "application/yaml", idempotency_key: str | None = None) -> Job:
+        """Submit a job file that is already in memory."""
+        return Job.of(self, self._post_once("/api/v1/workloads", content, kind, idempotency_key))
+
+    def preview(self, file: str | os.PathLike[str] | None = None, **job: Any) -> Preview:
+        """What would happen if this were submitted now."""
+        content, kind = self._job_body(file, job, None)
+        return self.preview_text(content, kind)
+
+    def preview_text(self, content: bytes, kind: str = "application/yaml") -> Preview:
+        answer = self.wire.ask("POST", "/api/v1/preview", content=content, headers={"Content-Type": kind})
+        return Preview.read(answer.json())
+
+    def rerun(self, ref: str, set: Mapping[str, Any] | None = None) -> Job:
+        body = json.dumps({"set": dict(set or {})}).encode()
+        return Job.of(self, self._post_once(f"/api/v1/workloads/{in_path(ref)}/rerun", body, "application/json", None))
+
+    def ship_workdir(
+        self, folder: str | os.PathLike[str], limit_bytes: int = DEFAULT_LIMIT_BYTES, progress: Progress | None = None
+    ) -> str:
+        """Send a folder ahead of the job that will use it, unless the server has it already. Returns its digest."""
+        with tempfile.TemporaryFile() as tar:
+            packed = pack(Path(folder), tar, limit_bytes)
+            path = f"/api/v1/workdirs/{packed.digest}"
+            patience = Patience(self.submit_patience_seconds)
+            if not self._has(path, patience):
+                self.wire.upload(path, lambda: _chunks(tar, packed.size, progress), packed.size, patience)
+        return packed.digest
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def jobs(
+        self,
+        *,
+        state: str | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+        name: str | None = None,
+        mine: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Job]:
+        """Workloads one may see, newest first, fetched page by page; all of them unless `limit` is given."""
+        filters = {"state": state, "owner": owner, "group": group, "name": name, "mine": "true" if mine else None}
+        cursor: str | None = None
+        left = limit
+        while left is None or left > 0:
+            page = self.get("/workloads", **filters, cursor=cursor, limit=min(PAGE, left or PAGE))
+            for item in page["items"]:
+                yield Job.of(self, item)
+            cursor = page["next"]
+            left = None if left is None else left - len(page["items"])
+            if cursor is None:
+                return
+
+    def job(self, ref: str, *, patience_seconds: float = 0.0) -> Job:
+        """By id, unique beginning of an id, or name (the newest of one's own)."""
+        data = self.wire.get(f"/api/v1/workloads/{in_path(ref)}", patience=Patience(patience_seconds))
+        return Job.of(self, data)
+
+    def nodes(self) -> list[Node]:
+        return [Node.read(node) for node in self.listing("/nodes")]
+
+    def cordon(self, node: str) -> None:
+        """Give no new work to this node."""
+        self.wire.ask("POST", f"/api/v1/nodes/{in_path(node)}/cordon")
+
+    def uncordon(self, node: str) -> None:
+        self.wire.ask("POST", f"/api/v1/nodes/{in_path(node)}/uncordon")
+
+    def quota(self) -> list[QuotaLine]:
+        return [QuotaLine.read(line) for line in self.listing("/quota")]
+
+    def top(self) -> Top:
+        """What running work uses now, and the nodes it runs on."""
+        return Top.read(self.get("/top"))
+
+    def backup(self, file: str | os.PathLike[str]) -> int:
+        """Write a backup of the server's memory into `file`, readable by its owner alone. Returns its size."""
+        part = Path(f"{os.fspath(file)}.part")
+        part.unlink(missing_ok=True)
+        try:
+            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                with self.wire.stream("POST", "/api/v1/backup", silence_seconds=BACKUP_SECONDS) as answer:
+                    for chunk in answer.iter_bytes():
+                        out.write(chunk)
+                out.flush()
+                os.fsync(out.fileno())
+                size = out.tell()
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
+        return size
+
+    def health(self) -> dict[str, Any]:
+        return dict(self.wire.get("/healthz"))
+
+    # --- shared ---------------------------------------------------------------------------------------------------
+
+    def get(self, path: str, **params: Any) -> Any:
+        return self.wire.get(f"/api/v1{path}", **params)
+
+    def listing(self, path: str, **params: Any) -> list[dict[str, Any]]:
+        """Every item of a listing, whether the server sends it whole or in pages."""
+        answer = self.get(path, **params)
+        return list(answer["items"] if isinstance(answer, dict) else answer)
+
+    def _job_body(
+        self, file: str | os.PathLike[str] | None, job: dict[str, Any], progress: Progress | None
+    ) -> tuple[bytes, str]:
+        if (file is None) == (not job):
+            raise TypeError("give either a job file or the job's keys")
+        if file is not None:
+            return Path(file).read_bytes(), "application/yaml"
+        workdir = job.get("workdir")
+        if workdir is not None and not _DIGEST.fullmatch(str(workdir)):
+            job = {**job, "workdir": self.ship_workdir(workdir, progress=progress)}
+        return json.dumps(job).encode(), "application/json"
+
+    def _post_once(self, path: str, content: bytes, kind: str, key: str | None) -> dict[str, Any]:
+        headers = {"Content-Type": kind, "Idempotency-Key": key or uuid.uuid4().hex}
+        patience = Patience(self.submit_patience_seconds)
+        return dict(self.wire.ask("POST", path, content=content, headers=headers, patience=patience).json())
+
+    def _has(self, path: str, patience: Patience) -> bool:
+        try:
+            self.wire.ask("HEAD", path, patience=patience)
+        except YardApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+
+def _chunks(file: BinaryIO, size: int, progress: Progress | None) -> Iterator[bytes]:
+    file.seek(0)
+    sent = 0
+    while chunk := file.read(READ_BYTES):
+        yield chunk
+        sent += len(chunk)
+        if progress is not None:
+            progress(sent, size)

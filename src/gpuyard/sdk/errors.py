@@ -1,0 +1,49 @@
+"""What can go wrong when a program asks a server. Every error has a code, words, and the facts behind them.
+
+YardApiError            the server said no, or (codes `client.*`) it never got as far as the server
+├── ServerUnreachable   nobody answered
+└── WorkdirRefused      the folder cannot be shipped
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One of the things wrong with what was sent."""
+
+    code: str
+    message: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class YardApiError(Exception):
+    """A refusal: `code` for programs, `message` for people, `facts` for both. `status` is 0 when no server spoke."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        status: int = 0,
+        problems: Sequence[Problem] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.facts: Mapping[str, Any] = dict(facts or {})
+        self.status = status
+        self.problems = tuple(problems)
+
+
+class ServerUnreachable(YardApiError):
+    """No server was found, or the one there is does not answer."""
+
+
+class WorkdirRefused(YardApiError):
+    """The folder cannot be shipped with the job."""

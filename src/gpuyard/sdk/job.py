@@ -1,0 +1,210 @@
+"""One workload as the server told it, and what can be asked of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+
+from gpuyard.domain.workload import ENDED
+from gpuyard.sdk.follow import LogPiece, LogSource, follow_log
+from gpuyard.sdk.results import Attempt, Event, Told, Why
+
+if TYPE_CHECKING:
+    from gpuyard.sdk.client import Client
+
+ENDED_STATES = frozenset(state.value for state in ENDED)
+LOG_PAGE_BYTES = 4 << 20
+FIRST_LOOK_SECONDS, SLOWEST_LOOK_SECONDS = 0.1, 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(Told):
+    """A workload at the moment it was asked for. It does not change; `refresh()` gives the newer one."""
+
+    parts: ClassVar[Mapping[str, type[Told]]] = {"attempts": Attempt}
+    client: Client = field(repr=False, compare=False)
+    id: str = ""
+    name: str = ""
+    kind: str = "job"
+    state: str = ""
+    reason: str = ""
+    reason_code: str = ""
+    reason_facts: Mapping[str, Any] = field(default_factory=dict)
+    owner: str = ""
+    group: str = ""
+    priority: int = 0
+    wanted: str = ""
+    submitted_at: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
+    exit_code: int | None = None
+    attempt: int = 0
+    image: str | None = None
+    cards: float = 0
+    device: str | None = None
+    replicas: int = 1
+    simulated_cards: bool = False
+    max_seconds: float | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+    @classmethod
+    def of(cls, client: Client, data: Mapping[str, Any]) -> Self:
+        return cls.read(data, client=client)
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED_STATES
+
+    def refresh(self, *, patience_seconds: float = 0.0) -> Job:
+        return self.client.job(self.id, patience_seconds=patience_seconds)
+
+    def wait(self, timeout: float | None = None) -> Job:
+        """Until it has ended, through server restarts. Raises TimeoutError when it has not after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause, job = FIRST_LOOK_SECONDS, self
+        while not job.ended:
+            if deadline is not None and time.monotonic() + pause > deadline:
+                raise TimeoutError(f"{job.id} is still {job.state} after {timeout:g} s")
+            time.sleep(pause)
+            pause = min(pause * 1.3, SLOWEST_LOOK_SECONDS)
+            job = job.refresh(patience_seconds=self.client.patience_seconds)
+        return job
+
+    def stop(self) -> Job:
+        return self._wish("stop")
+
+    def pause(self) -> Job:
+        return self._wish("pause")
+
+    def resume(self) -> Job:
+        return self._wish("resume")
+
+    def rerun(self, set: Mapping[str, Any] | None = None) -> Job:
+        """Submit it again as a new job, changed by `set`: `{"cards": 4, "env.LR": "0.1"}`."""
+        return self.client.rerun(self.id, set)
+
+    def events(self) -> list[Event]:
+        return [Event.read(event) for event in self.client.listing(f"/workloads/{self.id}/events")]
+
+    def why(self) -> Why:
+        return Why.read(self.client.get(f"/workloads/{self.id}/why"))
+
+    def file(self) -> dict[str, Any]:
+        """The job file it came from, ready to be submitted again."""
+        return dict(self.client.get(f"/workloads/{self.id}/file"))
+
+    def usage(self) -> list[dict[str, Any]]:
+        """CPU, memory and cards over the last hours, per replica."""
+        return self.client.listing(f"/workloads/{self.id}/usage")
+
+    @overload
+    def logs(
+        self,
+        *,
+        follow: Literal[False] = False,
+        tail: int | None = None,
+        replica: str | None = None,
+        attempt: int | None = None,
+    ) -> str: ...
+    @overload
+    def logs(
+        self,
+        *,
+        follow: Literal[True],
+        tail: int | None = None,
+        replica: str | None = None,
+        attempt: int | None = None,
+    ) -> Iterator[str]: ...
+    def logs(
+        self,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        replica: str | None = None,
+        attempt: int | None = None,
+    ) -> str | Iterator[str]:
+        """The output of one replica: all of it so far, or (`follow`) piece by piece until the end.
+
+        Following without naming an attempt goes on into the next attempt when the job is tried again.
+        """
+        pieces = self.log_pieces(follow=follow, tail=tail, replica=replica, attempt=attempt)
+        texts = (_in_words(piece) for piece in pieces)
+        return texts if follow else "".join(texts)
+
+    def log_pieces(
+        self, *, follow: bool, tail: int | None = None, replica: str | None = None, attempt: int | None = None
+    ) -> Iterator[LogPiece]:
+        """As `logs`, with the place of each piece."""
+        if not follow:
+            return self._kept_log(LogSource(self.id, attempt or self._newest_attempt(), replica), tail)
+        if attempt:
+            return follow_log(self.client.wire, LogSource(self.id, attempt, replica), tail=tail)
+        return self._follow_attempts(tail, replica)
+
+    def _follow_attempts(self, tail: int | None, replica: str | None) -> Iterator[LogPiece]:
+        done, pause, job = 0, FIRST_LOOK_SECONDS, self
+        while True:
+            job = job.refresh(patience_seconds=self.client.patience_seconds)
+            if job.attempt > done:
+                yield from follow_log(self.client.wire, LogSource(self.id, job.attempt, replica), tail=tail)
+                done, tail, pause = job.attempt, None, FIRST_LOOK_SECONDS
+            elif job.ended:
+                return
+            else:
+                time.sleep(pause)
+                pause = min(pause * 1.3, SLOWEST_LOOK_SECONDS)
+
+    def _kept_log(self, source: LogSource, tail: int | None) -> Iterator[LogPiece]:
+        if not source.attempt:
+            return
+        position: int | None = None if tail is not None else 0
+        size: int | None = None
+        while True:
+            answer = self.client.wire.ask(
+                "GET",
+                f"/api/v1/workloads/{source.workload}/logs",
+                params={
+                    "attempt": source.attempt,
+                    "replica": source.replica,
+                    "offset": position,
+                    "tail": tail if position is None else None,
+                    "limit": LOG_PAGE_BYTES,
+                },
+            )
+            start, end = int(answer.headers["X-Log-Start"]), int(answer.headers["X-Log-End"])
+            # What is written after the first look belongs to the next reading: a flood must not keep us here.
+            size = int(answer.headers["X-Log-Size"]) if size is None else size
+            if position is not None and start > position:
+                yield LogPiece("", position, start, dropped=True)
+            if end > start:
+                yield LogPiece(answer.text, start, end)
+            if end >= size or end <= (position or 0):
+                return
+            position = end
+
+    def _newest_attempt(self) -> int:
+        return self.refresh().attempt
+
+    def _wish(self, verb: str) -> Job:
+        answer = self.client.wire.ask("POST", f"/api/v1/workloads/{self.id}/{verb}")
+        return Job.of(self.client, answer.json())
+
+
+def _in_words(piece: LogPiece) -> str:
+    if piece.dropped:
+        return f"\n[{piece.end - piece.start} bytes were not kept here]\n"
+    return piece.text
+
+
+def exit_code_of(job: Job) -> int:
+    """As a shell would tell it: the job's own code, 128 + n for signal n, 143 when stopped, 1 when it never ran."""
+    if job.state == "succeeded":
+        return 0
+    if job.state == "stopped":
+        return 143
+    code = job.exit_code
+    if code is None or code == 0:
+        return 1
+    return 128 - code if code < 0 else code

@@ -1,0 +1,48 @@
+"""Logging in with a password, once, to get a token for later."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.finding import Door, clean_url, is_loopback
+from gpuyard.sdk.results import Token
+from gpuyard.sdk.wire import Wire
+
+
+class PasswordSession:
+    """A short session opened with a password. Ends with the `with` block; the token made in it stays."""
+
+    def __init__(self, url: str, language: str, *, insecure_http: bool = False) -> None:
+        self.url = clean_url(url)
+        if self.url.startswith("http:") and not is_loopback(self.url) and not insecure_http:
+            words = f"{self.url} is not encrypted: a password sent there can be read by others on the way"
+            raise YardApiError("client.insecure_http", words, {"url": self.url}, status=400)
+        self._wire = Wire(Door(self.url), language)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wire.close()
+
+    def log_in(self, name: str, password: str) -> bool:
+        """Returns True when the password must be changed before anything else."""
+        told = self._wire.ask("POST", "/api/v1/login", body={"name": name, "password": password}).json()
+        self._wire.always_send("X-CSRF-Token", str(told["csrf"]))
+        return bool(told["must_change_password"])
+
+    def change_password(self, old: str, new: str) -> None:
+        told = self._wire.ask("POST", "/api/v1/password", body={"old": old, "new": new}).json()
+        # A server that opens a fresh session with the new password tells its new secret.
+        if isinstance(told, dict) and told.get("csrf"):
+            self._wire.always_send("X-CSRF-Token", str(told["csrf"]))
+
+    def make_token(self, name: str, scope: str) -> Token:
+        return Token.read(self._wire.ask("POST", "/api/v1/tokens", body={"name": name, "scope": scope}).json())
+
+    def log_out(self) -> None:
+        self._wire.ask("POST", "/api/v1/logout")

@@ -1,0 +1,238 @@
+"""What the server tells, as frozen data.
+
+Every class keeps the server's own words in `raw`. Keys this version does not know are left there, keys the server does
+not send get their default, so that a client and a server of different versions still understand each other.
+Times are ISO 8601 in UTC, as sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+
+def _raw() -> Any:
+    return field(default_factory=dict, repr=False, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Something the server told."""
+
+    raw: Mapping[str, Any] = _raw()
+    parts: ClassVar[Mapping[str, type[Told]]] = {}  # fields that are lists of something told
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any], **ours: Any) -> Self:
+        """From what was sent; `ours` are fields the server knows nothing of."""
+        known = {f.name for f in fields(cls)} - {"raw"} - ours.keys()
+        values = {key: value for key, value in data.items() if key in known and value is not None}
+        for key, part in cls.parts.items():
+            values[key] = tuple(part.read(item) for item in data.get(key) or ())
+        return cls(**values, **ours, raw=data)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica(Told):
+    replica: str = ""
+    node: str = ""
+    cards: list[int] = field(default_factory=list)
+    state: str = ""
+    exit_code: int | None = None
+    reason: str = ""
+    cpu: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt(Told):
+    parts: ClassVar[Mapping[str, type[Told]]] = {"replicas": Replica}
+    number: int = 0
+    created_at: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
+    reason: str = ""
+    replicas: tuple[Replica, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Told):
+    """One line of a workload's story."""
+
+    at: str = ""
+    state: str = ""
+    attempt: int = 0
+    by: str = ""
+    reason: str = ""
+    reason_code: str = ""
+    reason_facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Why(Told):
+    """Why it is as it is, in words and as a code with facts."""
+
+    id: str = ""
+    state: str = ""
+    reason: str = ""
+    reason_code: str = ""
+    reason_facts: Mapping[str, Any] = field(default_factory=dict)
+    position: int | None = None
+    ahead: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem(Told):
+    code: str = ""
+    message: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview(Told):
+    """What would happen if this were submitted now."""
+
+    parts: ClassVar[Mapping[str, type[Told]]] = {"problems": Problem}
+    starts: bool = False
+    reason: str = ""
+    reason_code: str = ""
+    reason_facts: Mapping[str, Any] = field(default_factory=dict)
+    nodes: list[str] = field(default_factory=list)
+    position: int = 0
+    ahead: list[str] = field(default_factory=list)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Card(Told):
+    index: int = 0
+    device: str = ""
+    model: str = ""
+    memory: int = 0
+    simulated: bool = False
+    used: float = 0
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node(Told):
+    parts: ClassVar[Mapping[str, type[Told]]] = {"cards": Card}
+    name: str = ""
+    state: str = ""
+    cpu: float = 0
+    cpu_used: float = 0
+    memory: int = 0
+    memory_used: int = 0
+    cards: tuple[Card, ...] = ()
+    cards_total: Mapping[str, int] = field(default_factory=dict)
+    cards_free: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLine(Told):
+    """The most of one resource for a group, or for one user inside it."""
+
+    group: str = ""
+    user: str | None = None
+    resource: str = ""
+    used: float = 0
+    limit: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaUse(Told):
+    """What one running replica uses now, next to what it was given."""
+
+    workload: str = ""
+    name: str = ""
+    owner: str = ""
+    group: str = ""
+    attempt: int = 0
+    replica: str = ""
+    node: str = ""
+    cards: list[int] = field(default_factory=list)
+    device: str | None = None
+    at: str | None = None
+    cores: float | None = None
+    cores_given: float = 0
+    memory: int | None = None
+    memory_given: int = 0
+    card_use: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Top(Told):
+    parts: ClassVar[Mapping[str, type[Told]]] = {"replicas": ReplicaUse, "nodes": Node}
+    replicas: tuple[ReplicaUse, ...] = ()
+    nodes: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Membership(Told):
+    group: str = ""
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class User(Told):
+    """`password` is there once, in the answer that made one."""
+
+    parts: ClassVar[Mapping[str, type[Told]]] = {"groups": Membership}
+    name: str = ""
+    admin: bool = False
+    active: bool = True
+    must_change_password: bool = False
+    uid: int = 0
+    groups: tuple[Membership, ...] = ()
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Told):
+    user: str = ""
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Told):
+    parts: ClassVar[Mapping[str, type[Told]]] = {"members": Member, "quotas": QuotaLine}
+    name: str = ""
+    members: tuple[Member, ...] = ()
+    quotas: tuple[QuotaLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Token(Told):
+    """A token; `token`, its secret, is there once, in the answer that made it."""
+
+    id: str = ""
+    name: str = ""
+    user: str = ""
+    scope: str = ""
+    created_at: str = ""
+    expires_at: str | None = None
+    last_used_at: str | None = None
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WhoAmI:
+    """As whom the server sees this client."""
+
+    user: User
+    scope: str
+    via: str
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine(Told):
+    id: int = 0
+    at: str = ""
+    who: str = ""
+    action: str = ""
+    object: str = ""
+    address: str = ""
+    outcome: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
