@@ -21,7 +21,7 @@ class OwnerSecret:
 
 
 def keep_owner_secret(path: Path) -> OwnerSecret:
-    """Read the secret, making it on the first start. A file others could read is made private again, with a new secret."""
+    """Read the secret, making it on the first start. One that others could have read is replaced by a new one."""
     try:
         return OwnerSecret(_read_private(path))
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Who may do what. Pure and small: one table, one function that answers, one that refuses.
 
-An admin may do everything. A lead sees and controls the workloads of the groups led, sets limits for the users in them up to
-the group's own, and adds or removes plain members. A member has their own workloads. A token's scope caps all of that.
-What one may not see is answered as if it did not exist.
+An admin may do everything. A lead sees and controls the workloads of the groups led, sets limits for the users in them
+up to the group's own, and adds or removes plain members. A member has their own workloads. A token's scope caps all of
+that. What one may not see is answered as if it did not exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Action(StrEnum):
     WHO_AM_I = "session.show"
     LOG_OUT = "session.end"
     CHANGE_OWN_PASSWORD = "password.change"  # noqa: S105
-    SEE_TOKENS = "token.list"  # noqa: S105
+    SEE_TOKENS = "token.list"
     MAKE_TOKEN = "token.create"  # noqa: S105
     REVOKE_TOKEN = "token.revoke"  # noqa: S105
     SEE_WORKLOAD = "workload.show"
@@ -183,7 +183,7 @@ def _own_token(actor: Actor, target: Target | None) -> bool:
 
 
 def _no_wider_token(actor: Actor, target: Target | None) -> bool:
-    """A token made by a token reaches no further and lasts no longer. For someone else, an admin with full reach only."""
+    """A token made by a token reaches no further and lasts no longer. For others only an admin with full reach."""
     if not isinstance(target, TokenOf):
         return target is None
     if target.user != actor.name and not (actor.is_admin and actor.scope is Scope.ADMIN):

@@ -1,0 +1,71 @@
+"""What the api is given when it is built: everything it may use, and nothing it has to look for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from gpuyard.access.service import Access
+from gpuyard.domain.workload import Workload
+from gpuyard.engines.seam import KeepsLogs
+from gpuyard.files.workdirs import Workdirs
+from gpuyard.metrics.series import Series
+from gpuyard.scheduling.snapshot import Preview
+from gpuyard.store.database import Database
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """Where a waiting workload stands."""
+
+    position: int  # how many wait before it
+    ahead: tuple[str, ...] = ()  # their ids, the next one first
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePolicy:
+    """What the engine does with a job that names an image."""
+
+    engine: str
+    uses_images: bool = False
+    refuses: bool = False  # instead of running the job without its image
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLimits:
+    """Bounds on what one client can ask of the server."""
+
+    body_bytes: int = 256 * 1024
+    """A job file is text; a larger one is a mistake."""
+    body_seconds: float = 30.0
+    """A small body that takes longer is somebody holding a place."""
+    followers_per_user: int = 32
+    followers: int = 512
+    heartbeat_seconds: float = 10.0
+    """A follower hears at least this often from us, so that a dead connection is noticed on both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    database: Database
+    access: Access
+    clock: Callable[[], float]
+    make_id: Callable[[], str]
+    preview: Callable[[Workload], Preview]
+    place_in_queue: Callable[[Workload], QueuePlace | None]
+    holding: Callable[[], Sequence[Workload]]
+    """The workloads that have cards or cores now."""
+    logs: KeepsLogs
+    series: Series
+    workdirs: Workdirs
+    images: ImagePolicy
+    version: str
+    default_device: str = "nvidia"
+    hosts: frozenset[str] = LOOPBACK_NAMES
+    """Names (without port) under which this server may be asked; `*` is any."""
+    tls: bool = False
+    stopping: Callable[[], bool] = field(default=lambda: False)
+    """True once the server should end: open streams then close by themselves."""
+    limits: ApiLimits = ApiLimits()

@@ -1,0 +1,134 @@
+"""Passwords, how often they may be tried, and the secret of the data folder."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from argon2 import PasswordHasher
+
+from gpuyard.access.limits import MOST_KEYS, TryLimit
+from gpuyard.access.owner import keep_owner_secret
+from gpuyard.access.passwords import Passwords, check_strength, make_one_time_password
+from gpuyard.domain.errors import BadInput, TooMany
+
+QUICK = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["", "short", "123456789", "password123", "PASSWORD123", "aaaaaaaaaaaa", "mara-mara-mara", "mara123", "x" * 300],
+)
+def test_a_weak_password_is_refused(password: str) -> None:
+    with pytest.raises(BadInput):
+        check_strength(password, "mara")
+
+
+@pytest.mark.parametrize("password", ["correct horse", "Tr0ub4dor&3x", "密码很长很长很长很长的", make_one_time_password()])
+def test_a_good_password_is_taken(password: str) -> None:
+    check_strength(password, "mara")
+
+
+def test_only_the_right_password_matches() -> None:
+    passwords = Passwords(QUICK)
+    kept = passwords.hash("correct horse")
+    assert passwords.matches(kept, "correct horse")
+    assert not passwords.matches(kept, "correct horsf")
+    assert not passwords.matches(kept, "correct horse" + "e" * 500)
+    assert not passwords.matches("not a hash", "correct horse")
+
+
+def test_an_unknown_user_is_hashed_for_all_the_same() -> None:
+    assert not Passwords(QUICK).matches(None, "correct horse")
+
+
+def test_only_so_many_passwords_wait_to_be_checked() -> None:
+    slow = Passwords(PasswordHasher(time_cost=3, memory_cost=65536, parallelism=1), at_once=1, waiting=1)
+    outcomes: list[str] = []
+
+    def check() -> None:
+        try:
+            slow.matches(None, "whatever")
+            outcomes.append("checked")
+        except TooMany:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=check) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(outcomes) == 8
+    assert "refused" in outcomes
+    assert "checked" in outcomes
+
+
+def test_ten_tries_are_free_and_then_the_waits_grow() -> None:
+    limit = TryLimit()
+    for _ in range(10):
+        limit.count("1.2.3.4", 1000.0)
+    with pytest.raises(TooMany) as first:
+        limit.count("1.2.3.4", 1000.0)
+    assert first.value.retry_after_seconds == pytest.approx(2.0)
+    limit.count("1.2.3.4", 1002.0)
+    with pytest.raises(TooMany) as second:
+        limit.count("1.2.3.4", 1002.0)
+    assert second.value.retry_after_seconds == pytest.approx(4.0)
+
+
+def test_others_are_not_held_up() -> None:
+    limit = TryLimit()
+    for _ in range(10):
+        limit.count("1.2.3.4", 1000.0)
+    limit.count("5.6.7.8", 1000.0)
+
+
+def test_a_quiet_while_or_a_success_starts_over() -> None:
+    limit = TryLimit()
+    for _ in range(10):
+        limit.count("mara", 1000.0)
+    limit.count("mara", 1300.0)
+    for _ in range(9):
+        limit.count("mara", 1300.0)
+    limit.forgive("mara")
+    limit.count("mara", 1300.0)
+
+
+def test_a_flood_of_keys_does_not_fill_the_memory() -> None:
+    limit = TryLimit()
+    for number in range(MOST_KEYS + 100):
+        limit.count(str(number), 1000.0)
+    assert len(limit._tries) <= MOST_KEYS
+
+
+def test_the_owner_secret_is_made_once_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "owner.token"
+    secret = keep_owner_secret(path)
+    text = path.read_text().strip()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert text.startswith("yard_")
+    assert secret.is_it(text)
+    assert keep_owner_secret(path).is_it(text)
+    assert not secret.is_it(text + "x")
+    assert not secret.is_it("")
+
+
+def test_an_owner_secret_that_others_could_read_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "owner.token"
+    keep_owner_secret(path)
+    before = path.read_text().strip()
+    os.chmod(path, 0o644)
+    assert not keep_owner_secret(path).is_it(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_or_rubbish_in_place_of_the_owner_secret_is_replaced(tmp_path: Path) -> None:
+    path, other = tmp_path / "owner.token", tmp_path / "known"
+    other.write_text("yard_" + "k" * 43)
+    other.chmod(0o600)
+    path.symlink_to(other)
+    assert not keep_owner_secret(path).is_it("yard_" + "k" * 43)
+    path.write_bytes(b"\xff\xfe")
+    assert not keep_owner_secret(path).is_it("")
