@@ -1,0 +1,102 @@
+"""Replicas are handed to the engine in the background: a slow start never holds up the loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.people import Group, User
+from gpuyard.domain.workload import Replica, ReplicaId, Workload
+from gpuyard.engines.seam import Engine, LaunchRequest
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """What came of handing an attempt to the engine. Neither handles nor failure: nobody knows, try again."""
+
+    workload: str
+    attempt: int
+    handles: dict[ReplicaId, str]
+    failed: ReplicaId | None = None
+    detail: str = ""
+    unsure: bool = False
+
+
+class Launcher:
+    """Launches attempts on an executor and keeps the results until the loop fetches them."""
+
+    def __init__(self, engine: Engine, executor: Executor, wake: Callable[[], None]) -> None:
+        self._engine = engine
+        self._executor = executor
+        self._wake = wake
+        self._under_way: set[tuple[str, int]] = set()
+        self._results: SimpleQueue[LaunchResult] = SimpleQueue()
+
+    def is_launching(self, workload: Workload) -> bool:
+        return (workload.id, workload.attempts_made) in self._under_way
+
+    def begin(self, workload: Workload, requests: list[LaunchRequest]) -> None:
+        key = (workload.id, workload.attempts_made)
+        if key in self._under_way:
+            return
+        self._under_way.add(key)
+        self._executor.submit(self._launch, key, requests)
+
+    def results(self) -> list[LaunchResult]:
+        """Everything that came back since the last time."""
+        found: list[LaunchResult] = []
+        while True:
+            try:
+                result = self._results.get_nowait()
+            except Empty:
+                return found
+            self._under_way.discard((result.workload, result.attempt))
+            found.append(result)
+
+    def _launch(self, key: tuple[str, int], requests: list[LaunchRequest]) -> None:
+        self._results.put(self._launch_all(key, requests))
+        self._wake()
+
+    def _launch_all(self, key: tuple[str, int], requests: list[LaunchRequest]) -> LaunchResult:
+        handles: dict[ReplicaId, str] = {}
+        for request in requests:
+            try:
+                handles[request.id] = self._engine.launch(request)
+            except EngineUnsure:
+                return LaunchResult(*key, {}, unsure=True)
+            except EngineError as error:
+                detail = str(error.reason.facts.get("detail", error))
+                return LaunchResult(*key, handles, request.id, detail)
+            except OSError as error:
+                log.exception("launching %s", request.id)
+                return LaunchResult(*key, handles, request.id, f"{error.strerror or error}")
+        return LaunchResult(*key, handles)
+
+
+def render(
+    workload: Workload, replica: Replica, users: dict[str, User], groups: dict[str, Group], workdir: Path | None
+) -> LaunchRequest:
+    """The request for one replica: pure data, made from what is stored."""
+    role = workload.spec.role(replica.id.role)
+    owner, group = users.get(workload.owner), groups.get(workload.group)
+    return LaunchRequest(
+        id=replica.id,
+        owner=workload.owner,
+        uid=owner.uid if owner else 0,
+        gid=group.gid if group else 0,
+        group=workload.group,
+        command=role.command,
+        env=(*role.env, ("YARD_NAME", workload.spec.name), ("YARD_REPLICAS", str(role.replicas))),
+        allotment=replica.allotment,
+        grace_seconds=workload.spec.grace_seconds,
+        mounts=role.mounts,
+        image=role.image,
+        workdir=workdir,
+    )

@@ -1,0 +1,66 @@
+"""Every setting with its unit, its default and the reason for it. Read once, in `wiring`, and passed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuyard.domain.resources import GIB, MIB
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    full_pass_seconds: float = 3.0
+    """Everything is looked at again this often, even if nothing woke the loop: a missed wake-up costs at most this."""
+    sweep_seconds: float = 20.0
+    """How often work that nobody asked for is looked for and ended."""
+    audit_seconds: float = 60.0
+    """How often the picture in memory is compared with the store."""
+    launch_threads: int = 8
+    """Replicas started at the same time. A slow start must not hold up the others."""
+    stop_again_seconds: float = 5.0
+    """A stop that has not led to an end is asked for again after this."""
+    sample_seconds: float = 5.0
+    """How often the use of running replicas is measured."""
+    keep_days: float = 180.0
+    """Ended workloads and their logs are removed after this, so that disks do not fill. 0 keeps them for ever."""
+    backup_hour: int = 3
+    """Local hour of the nightly backup."""
+    backups_kept: int = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    data: Path
+    """Everything gpuyard keeps on this machine."""
+    host: str = "127.0.0.1"
+    """Loopback unless asked for otherwise; beyond it TLS is needed, or `insecure_http`."""
+    port: int = 8470
+    engine: str = "auto"
+    """`auto` takes the best engine this machine has: today that is `process`."""
+    simulate_cards: str = ""
+    """`8` or `8:ascend`: stand-ins for cards on a machine that has none. Always labelled simulated."""
+    nodes: str = ""
+    """`20x8`: virtual nodes of the simulated engine."""
+    database: str = ""
+    """Empty: SQLite in the data folder. Otherwise postgresql://user@host/name."""
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    insecure_http: bool = False
+    refuse_images: bool = False
+    """An engine without images refuses jobs that name one, instead of running them without it."""
+    log_limit_bytes: int = GIB
+    """Most disk one replica's log may take; head and tail stay."""
+    workdir_limit_bytes: int = 512 * MIB
+    """Largest folder shipped with a job."""
+    first_uid: int = 310_000
+    """As root, users get system uids from here on: above every distribution's own ranges, below the sub-uid ranges."""
+    control: ControlSettings = ControlSettings()
+
+    @property
+    def database_url(self) -> str:
+        return self.database or f"sqlite:///{self.data / 'gpuyard.db'}"
+
+    @property
+    def is_tls(self) -> bool:
+        return self.tls_cert is not None

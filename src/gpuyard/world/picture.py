@@ -1,0 +1,109 @@
+"""An index of everything live: workloads that have not ended, nodes, groups, users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection
+
+from gpuyard.domain.cluster import Node
+from gpuyard.domain.people import Group, User
+from gpuyard.domain.workload import ENDED, State, Workload
+from gpuyard.scheduling.snapshot import Snapshot
+from gpuyard.store import nodes as node_rows
+from gpuyard.store import people as people_rows
+from gpuyard.store import workloads as workload_rows
+from gpuyard.store.database import Database
+from gpuyard.store.feed import Change, FeedTooOld
+
+FEED_PAGE = 2000
+
+
+class Picture:
+    """Not thread-safe: each loop or request that needs one has its own, or locks around it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.position = -1  # nothing read yet
+        self.live: dict[str, Workload] = {}
+        self.nodes: tuple[Node, ...] = ()
+        self.groups: dict[str, Group] = {}
+        self.users: dict[str, User] = {}
+
+    def follow(self) -> None:
+        """Take in everything that was committed since the last time."""
+        with self._database.read() as conn:
+            if self.position < 0:
+                self._reload(conn)
+                return
+            try:
+                while changes := self._database.feed.changes_since(conn, self.position, FEED_PAGE):
+                    self._take_in(conn, changes)
+                    self.position = changes[-1].seq
+            except FeedTooOld:
+                self._reload(conn)
+
+    def put(self, workload: Workload) -> None:
+        """What the caller has just written itself, so that it need not be read back."""
+        if workload.state in ENDED:
+            self.live.pop(workload.id, None)
+        else:
+            self.live[workload.id] = workload
+
+    def snapshot(self, now: float) -> Snapshot:
+        return Snapshot(
+            now=now,
+            nodes=self.nodes,
+            queue=tuple(w for w in self.live.values() if w.state is State.QUEUED),
+            holding=tuple(w for w in self.live.values() if w.holds_resources),
+            quotas=tuple(quota for group in self.groups.values() for quota in group.quotas),
+        )
+
+    def audit(self) -> list[str]:
+        """Compare with the store, repair, and name what disagreed. An empty list is the normal answer."""
+        fresh = Picture(self._database)
+        fresh.follow()
+        self.follow()
+        wrong = [f"workload {id}" for id in _differing(self.live, fresh.live)]
+        wrong += ["nodes"] if self.nodes != fresh.nodes else []
+        wrong += ["groups"] if self.groups != fresh.groups else []
+        wrong += ["users"] if self.users != fresh.users else []
+        if wrong and self.position == fresh.position:
+            self.live, self.nodes, self.groups, self.users = fresh.live, fresh.nodes, fresh.groups, fresh.users
+            return wrong
+        return []
+
+    def _reload(self, conn: Connection) -> None:
+        # The position is read first: what is committed in between is then taken in twice, never missed.
+        self.position = self._database.feed.newest(conn)
+        self.live = {w.id: w for w in workload_rows.live(conn)}
+        self._reload_cluster(conn)
+        self._reload_people(conn)
+
+    def _take_in(self, conn: Connection, changes: Iterable[Change]) -> None:
+        kinds = {change.kind for change in changes}
+        ids = {change.id for change in changes if change.kind == "workload"}
+        if ids:
+            found = {w.id: w for w in workload_rows.get_many(conn, sorted(ids))}
+            for id in ids:
+                if id in found:
+                    self.put(found[id])
+                else:
+                    self.live.pop(id, None)
+        if "node" in kinds:
+            self._reload_cluster(conn)
+        if kinds & {"group", "user"}:
+            self._reload_people(conn)
+
+    def _reload_cluster(self, conn: Connection) -> None:
+        self.nodes = tuple(node_rows.all(conn))
+
+    def _reload_people(self, conn: Connection) -> None:
+        self.groups = {group.name: group for group in people_rows.all_groups(conn)}
+        self.users = {user.name: user for user in people_rows.all_users(conn)}
+
+
+def _differing(mine: dict[str, Workload], theirs: dict[str, Workload]) -> list[str]:
+    """Reasons of the waiting are written without a version of their own, so they are not compared."""
+    ids = mine.keys() | theirs.keys()
+    return sorted(id for id in ids if id not in mine or id not in theirs or mine[id].version != theirs[id].version)
