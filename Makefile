@@ -17,7 +17,7 @@ UP ?=
 # A machine without accelerators gets eight simulated ones, always labelled so.
 CARDS := $(if $(wildcard /dev/nvidia0 /dev/davinci0),,--simulate-cards 8)
 
-PIP   := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 YARD  := env -u YARD_URL -u YARD_TOKEN YARD_DATA="$(YARD_DATA)" $(BIN)/yard
 CHECK := src tests $(wildcard lab)
 
