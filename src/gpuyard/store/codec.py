@@ -1,0 +1,220 @@
+"""The domain as JSON text and back: what a column holds where a value has parts of its own.
+
+Only what is not left at its default is written, so that rows stay small and old rows read well when a field is added.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuyard.domain.cluster import Allotment, Card, CardShare
+from gpuyard.domain.reasons import Reason
+from gpuyard.domain.resources import Cards, Resources
+from gpuyard.domain.workload import (
+    DEFAULT_GRACE_SECONDS,
+    DEFAULT_PRIORITY,
+    Cause,
+    Ending,
+    Kind,
+    Life,
+    Mount,
+    Port,
+    RoleSpec,
+    Seen,
+    Spec,
+    Verdict,
+)
+
+Json = dict[str, Any]
+_encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+
+
+def to_text(data: Any) -> str:
+    """JSON in one spelling: the same value is the same text, which comparing and hashing rely on."""
+    return _encode(data)
+
+
+def from_text(text: str) -> Any:
+    return json.loads(text)
+
+
+def _set_only(**fields: Any) -> Json:
+    return {name: value for name, value in fields.items() if value is not None and value is not False and value != []}
+
+
+# --- reasons ------------------------------------------------------------------------------------------------------
+
+
+def reason_to_text(reason: Reason) -> str:
+    return _encode({"code": reason.code.value, "facts": reason.facts})
+
+
+def reason_from_text(text: str) -> Reason:
+    return Reason.from_json(json.loads(text))
+
+
+# --- what was asked for -------------------------------------------------------------------------------------------
+
+
+def spec_to_text(spec: Spec) -> str:
+    return _encode(
+        {
+            "name": spec.name,
+            "kind": spec.kind.value,
+            "roles": [_role_to_json(role) for role in spec.roles],
+            "priority": spec.priority,
+            "retries": {cause.value: number for cause, number in spec.retries.items()},
+            "grace_seconds": spec.grace_seconds,
+            **_set_only(preemptible=spec.preemptible, max_seconds=spec.max_seconds, workdir=spec.workdir),
+        }
+    )
+
+
+def spec_from_text(text: str) -> Spec:
+    data = json.loads(text)
+    return Spec(
+        name=data["name"],
+        roles=tuple(_role_from_json(role) for role in data["roles"]),
+        kind=Kind(data["kind"]),
+        priority=data.get("priority", DEFAULT_PRIORITY),
+        preemptible=data.get("preemptible", False),
+        retries=retries_from_json(data["retries"]),
+        max_seconds=data.get("max_seconds"),
+        grace_seconds=data.get("grace_seconds", DEFAULT_GRACE_SECONDS),
+        workdir=data.get("workdir"),
+    )
+
+
+def retries_to_text(retries: Mapping[Cause, int]) -> str:
+    return _encode({cause.value: number for cause, number in retries.items()})
+
+
+def retries_from_json(data: Mapping[str, int]) -> dict[Cause, int]:
+    return {Cause(cause): number for cause, number in data.items()}
+
+
+def _role_to_json(role: RoleSpec) -> Json:
+    return {
+        "name": role.name,
+        "command": role.command,
+        "replicas": role.replicas,
+        **_set_only(
+            resources=_resources_to_json(role.resources) or None,
+            image=role.image,
+            env=[list(pair) for pair in role.env],
+            mounts=[_mount_to_json(mount) for mount in role.mounts],
+            ports=[[port.number, port.name] for port in role.ports],
+        ),
+    }
+
+
+def _role_from_json(data: Json) -> RoleSpec:
+    return RoleSpec(
+        name=data["name"],
+        command=tuple(data["command"]),
+        replicas=data["replicas"],
+        resources=_resources_from_json(data.get("resources", {})),
+        image=data.get("image"),
+        env=tuple((name, value) for name, value in data.get("env", ())),
+        mounts=tuple(Mount(**mount) for mount in data.get("mounts", ())),
+        ports=tuple(Port(number, name) for number, name in data.get("ports", ())),
+    )
+
+
+def _resources_to_json(resources: Resources) -> Json:
+    amounts = {"cpu_milli": resources.cpu_milli, "memory": resources.memory, "shm": resources.shm}
+    data: Json = {name: amount for name, amount in amounts.items() if amount is not None}
+    if resources.cards:
+        data["cards"] = [resources.cards.device, resources.cards.milli]
+    return data
+
+
+def _resources_from_json(data: Json) -> Resources:
+    cards = Cards(*data["cards"]) if "cards" in data else None
+    return Resources(data.get("cpu_milli"), data.get("memory"), data.get("shm"), cards)
+
+
+def _mount_to_json(mount: Mount) -> Json:
+    return {"volume": mount.volume, "at": mount.at, **_set_only(path=mount.path, read_only=mount.read_only)}
+
+
+# --- what was given and what is seen ------------------------------------------------------------------------------
+
+
+def allotment_to_text(allotment: Allotment) -> str:
+    return _encode(
+        {
+            "node": allotment.node,
+            "cpu_milli": allotment.cpu_milli,
+            "memory": allotment.memory,
+            "shm": allotment.shm,
+            "device": allotment.device,
+            "cards": [[share.index, share.milli] for share in allotment.cards],
+        }
+    )
+
+
+def allotment_from_text(text: str) -> Allotment:
+    data = json.loads(text)
+    cards = tuple(CardShare(index, milli) for index, milli in data["cards"])
+    return Allotment(data["node"], data["cpu_milli"], data["memory"], data["shm"], data["device"], cards)
+
+
+def seen_to_text(seen: Seen) -> str:
+    data: Json = {"life": seen.life.value}
+    for name in ("exit_code", "started_at", "ended_at"):
+        if (value := getattr(seen, name)) is not None:
+            data[name] = value
+    if seen.cause is not None:
+        data["cause"] = seen.cause.value
+    if seen.reason is not None:
+        data["reason"] = seen.reason.to_json()
+    return _encode(data)
+
+
+def seen_from_text(text: str) -> Seen:
+    data = json.loads(text)
+    return Seen(
+        life=Life(data["life"]),
+        exit_code=data.get("exit_code"),
+        cause=Cause(data["cause"]) if "cause" in data else None,
+        reason=Reason.from_json(data["reason"]) if "reason" in data else None,
+        started_at=data.get("started_at"),
+        ended_at=data.get("ended_at"),
+    )
+
+
+def ending_to_text(ending: Ending) -> str:
+    return _encode(
+        {
+            "verdict": ending.verdict.value,
+            "reason": ending.reason.to_json(),
+            "cause": ending.cause.value if ending.cause else None,
+            "exit_code": ending.exit_code,
+        }
+    )
+
+
+def ending_from_text(text: str) -> Ending:
+    data = json.loads(text)
+    cause = Cause(data["cause"]) if data["cause"] else None
+    return Ending(Verdict(data["verdict"]), Reason.from_json(data["reason"]), cause, data["exit_code"])
+
+
+# --- machines -----------------------------------------------------------------------------------------------------
+
+
+def cards_to_text(cards: Sequence[Card]) -> str:
+    return _encode([_card_to_json(card) for card in cards])
+
+
+def cards_from_text(text: str) -> tuple[Card, ...]:
+    return tuple(Card(**card) for card in json.loads(text))
+
+
+def _card_to_json(card: Card) -> Json:
+    extras = _set_only(simulated=card.simulated, path=card.path, trouble=card.trouble)
+    numbers = {"memory": card.memory, "holder_pid": card.holder_pid}
+    return {"index": card.index, "device": card.device, "model": card.model, **numbers, **extras}

@@ -1,0 +1,215 @@
+"""Workloads: what was asked, what is wanted, what is seen, every attempt, and the story of it all.
+
+Every change is guarded by the version the writer has seen, carries its story in the same transaction, and is told to
+the feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from gpuyard.domain.errors import Conflict
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.workload import ENDED, Attempt, State, StoryEvent, Wanted, Workload
+from gpuyard.store import codec
+from gpuyard.store.feed import note_change, note_changes
+from gpuyard.store.schema import LIVE, replicas, workloads
+from gpuyard.store.schema import attempts as attempt_rows
+from gpuyard.store.schema import story as story_lines
+from gpuyard.store.workload_changes import Changes
+from gpuyard.store.workload_pages import EVERYTHING, Visibility, WorkloadFilter, page, resolve
+from gpuyard.store.workload_rows import (
+    WORKLOAD_COLUMNS,
+    new_row,
+    newest_attempts,
+    read_attempts,
+    read_story,
+    read_workloads,
+    story_row,
+)
+
+__all__ = [
+    "EVERYTHING",
+    "Visibility",
+    "WorkloadFilter",
+    "attempts",
+    "delete_ended_before",
+    "find_by_key",
+    "get",
+    "get_many",
+    "insert",
+    "live",
+    "page",
+    "resolve",
+    "save",
+    "save_many",
+    "set_reasons",
+    "story",
+    "want",
+]
+
+KIND = "workload"  # as the change feed names them
+_AT_ONCE = 400  # ids in one query: well below what either database takes
+
+_insert_workload = sa.insert(workloads)
+_insert_story = sa.insert(story_lines)
+_live_query = sa.select(*WORKLOAD_COLUMNS).where(sa.text(LIVE)).order_by(workloads.c.submitted_at, workloads.c.id)
+_live_attempts = newest_attempts(sa.text(f"workloads.{LIVE}"))  # type: ignore[arg-type]
+_by_ids = workloads.c.id.in_(sa.bindparam("ids", expanding=True))
+_ids_query = sa.select(*WORKLOAD_COLUMNS).where(_by_ids)
+_ids_attempts = newest_attempts(_by_ids)
+_versions = sa.select(workloads.c.id, workloads.c.version).where(_by_ids)
+_queued = (
+    sa.select(workloads.c.id, workloads.c.reason, workloads.c.attempt)
+    .where(_by_ids)
+    .where(workloads.c.state == State.QUEUED.value)
+)
+_set_reason = (
+    sa.update(workloads).where(workloads.c.id == sa.bindparam("its_id")).values(reason=sa.bindparam("new_reason"))
+)
+
+
+def insert(
+    conn: sa.Connection,
+    workload: Workload,
+    story: Sequence[StoryEvent],
+    *,
+    idempotency_key: str | None = None,
+    request_digest: str | None = None,
+) -> None:
+    """Remember a new workload. The database itself refuses a second one with the same key of the same owner."""
+    try:
+        conn.execute(_insert_workload, new_row(workload, idempotency_key, request_digest))
+    except IntegrityError as error:
+        raise Conflict(because(Code.ALREADY_THERE, what="workload", name=idempotency_key or workload.id)) from error
+    if story:
+        conn.execute(_insert_story, [story_row(workload.id, event) for event in story])
+    note_change(conn, KIND, workload.id)
+
+
+def find_by_key(conn: sa.Connection, owner: str, key: str) -> tuple[str, str] | None:
+    """The workload submitted with this key, and the digest of what was sent then."""
+    query = sa.select(workloads.c.id, workloads.c.request_digest).where(
+        workloads.c.owner == owner, workloads.c.idempotency_key == key
+    )
+    row = conn.execute(query).first()
+    return (row.id, row.request_digest or "") if row else None
+
+
+def get(conn: sa.Connection, id: str) -> Workload | None:
+    found = get_many(conn, [id])
+    return found[0] if found else None
+
+
+def get_many(conn: sa.Connection, ids: Sequence[str]) -> list[Workload]:
+    """Those that exist, in the order asked for."""
+    found: dict[str, Workload] = {}
+    for some in _in_batches(ids):
+        rows = conn.execute(_ids_query, {"ids": some}).all()
+        newest = read_attempts(conn, *_ids_attempts, {"ids": some})
+        found.update((workload.id, workload) for workload in read_workloads(rows, newest))
+    return [found[id] for id in dict.fromkeys(ids) if id in found]
+
+
+def live(conn: sa.Connection) -> list[Workload]:
+    """Everything that has not ended, oldest first, with its newest attempt. Costs nothing for what has ended."""
+    rows = conn.execute(_live_query).all()
+    return read_workloads(rows, read_attempts(conn, *_live_attempts, {}))
+
+
+def save(conn: sa.Connection, before: Workload, after: Workload, story: Sequence[StoryEvent]) -> bool:
+    """Write what became of a workload, unless somebody else changed it since `before` was read: then False."""
+    return save_many(conn, [(before, after, story)])[0]
+
+
+def save_many(conn: sa.Connection, steps: Sequence[tuple[Workload, Workload, Sequence[StoryEvent]]]) -> list[bool]:
+    """`save` for many at once: a handful of statements whatever the number.
+
+    Versions are read first and compared here. Nobody can change them in between: this transaction is the only writer.
+    """
+    stored: dict[str, int] = {}
+    for some in _in_batches([before.id for before, _, _ in steps]):
+        stored.update((row.id, row.version) for row in conn.execute(_versions, {"ids": some}))
+    collected = Changes()
+    results = []
+    for before, after, story in steps:
+        fresh = stored.get(before.id) == before.version
+        results.append(fresh)
+        if fresh:
+            collected.add(before, after, story)
+            stored[before.id] = after.version
+    collected.write(conn)
+    note_changes(conn, KIND, collected.ids)
+    return results
+
+
+def set_reasons(conn: sa.Connection, reasons: Mapping[str, Reason], story_at: float) -> None:
+    """Write why queued workloads wait. No new version and no news: nothing else about them changed.
+
+    The story gets a line only when the kind of reason changed; a queue position that moves is not history.
+    """
+    updates, lines = [], []
+    for some in _in_batches(list(reasons)):
+        for row in conn.execute(_queued, {"ids": some}):
+            reason = reasons[row.id]
+            text = codec.reason_to_text(reason)
+            if text == row.reason:
+                continue
+            updates.append({"its_id": row.id, "new_reason": text})
+            if codec.reason_from_text(row.reason).code is not reason.code:
+                lines.append(story_row(row.id, StoryEvent(story_at, reason, State.QUEUED, row.attempt)))
+    if updates:
+        conn.execute(_set_reason, updates)
+    if lines:
+        conn.execute(_insert_story, lines)
+
+
+def want(conn: sa.Connection, id: str, wanted: Wanted, by: str, now: float) -> bool:
+    """Write what the owner wants. False when there is no such workload or it has ended; control does the rest."""
+    row = conn.execute(sa.select(workloads.c.state, workloads.c.wanted).where(workloads.c.id == id)).first()
+    if row is None or State(row.state) in ENDED:
+        return False
+    if row.wanted == wanted.value:
+        return True
+    values = {"wanted": wanted.value, "wanted_by": by, "wanted_at": now, "version": workloads.c.version + 1}
+    conn.execute(sa.update(workloads).where(workloads.c.id == id).values(values))
+    note_change(conn, KIND, id)
+    return True
+
+
+def story(conn: sa.Connection, id: str) -> list[StoryEvent]:
+    """Everything that happened to it, oldest first."""
+    query = sa.select(story_lines).where(story_lines.c.workload_id == id).order_by(story_lines.c.id)
+    return [read_story(row) for row in conn.execute(query)]
+
+
+def attempts(conn: sa.Connection, id: str) -> list[Attempt]:
+    """Every start of it, first to newest, with the replicas."""
+    attempt_query = sa.select(attempt_rows).where(attempt_rows.c.workload_id == id).order_by(attempt_rows.c.number)
+    replica_query = (
+        sa.select(replicas).where(replicas.c.workload_id == id).order_by(replicas.c.attempt, replicas.c.place)
+    )
+    return [attempt for _, attempt in read_attempts(conn, attempt_query, replica_query, {})]
+
+
+def delete_ended_before(conn: sa.Connection, moment: float, limit: int) -> list[str]:
+    """Forget workloads that ended before a moment, the longest ended first. Returns their ids."""
+    query = (
+        sa.select(workloads.c.id)
+        .where(workloads.c.ended_at < moment, workloads.c.state.in_([state.value for state in ENDED]))
+        .order_by(workloads.c.ended_at)
+        .limit(limit)
+    )
+    ids = list(conn.execute(query).scalars())
+    for some in _in_batches(ids):
+        conn.execute(sa.delete(workloads).where(_by_ids), {"ids": some})
+    note_changes(conn, KIND, ids)
+    return ids
+
+
+def _in_batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), _AT_ONCE):
+        yield ids[start : start + _AT_ONCE]
