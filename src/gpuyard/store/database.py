@@ -35,6 +35,9 @@ WRITER_LOCK = 0x67707501  # the PostgreSQL advisory lock every write transaction
 CHECKED_SIZE = 64 << 20  # larger files are checked by the nightly backup: a check here would delay the start
 _RETRY_EVERY_SECONDS = 0.1
 
+# A peer that vanished without a word is noticed within half a minute instead of two hours.
+_POSTGRES_DEFAULTS = {"connect_timeout": 5, "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
+
 _BEGIN_READ = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 _BEGIN_WRITE = {
     "sqlite": "BEGIN IMMEDIATE",
@@ -214,14 +217,7 @@ def _engine(
         options["connect_args"] = {"timeout": lock_seconds, "check_same_thread": False}
         prepare = _sqlite_preparation(read_only, foreign_keys)
     else:
-        # A peer that vanished without a word is noticed within half a minute instead of two hours.
-        options["connect_args"] = {
-            "connect_timeout": 5,
-            "keepalives_idle": 15,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            **url.query,
-        }
+        options["connect_args"] = {name: value for name, value in _POSTGRES_DEFAULTS.items() if name not in url.query}
         prepare = _postgres_preparation(lock_seconds)
     engine = sa.create_engine(url, **options)
     sa.event.listen(engine, "connect", lambda connection, _record: prepare(connection))

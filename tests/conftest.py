@@ -1,0 +1,40 @@
+"""What tests share: a database of each kind, real and fresh each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.postgres import PostgresMissing, PostgresServer, postgres_server
+
+from gpuyard.store.database import Database
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One PostgreSQL server for the whole run. Tests that kill a server start their own."""
+    try:
+        with postgres_server() as server:
+            yield server
+    except PostgresMissing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty database; the test runs once on each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/gpuyard.db"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.new_database()
+    yield url
+    server.drop_database(url)
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with closing(Database.open(database_url)) as opened:
+        yield opened
