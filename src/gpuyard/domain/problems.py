@@ -1,6 +1,6 @@
 """What can be wrong with a value somebody sent: the `problem` fact of `BAD_VALUE` and `BAD_YAML`.
 
-A problem is a word, not a sentence, so that it can be told in any language. The comment names the facts it needs besides.
+A problem is a word, not a sentence, so that it can be told in any language. The comment names the further facts.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.WRONG_PASSWORD: "Name or password is wrong.",
     Code.PASSWORD_CHANGE_NEEDED: "Your password was given by somebody else. Choose your own first: `yard password`.",
     Code.WEAK_PASSWORD: (
-        "The password is too easy to guess. Choose another[ of at least {least} characters], not your name and not a common one."
+        "The password is too easy to guess. Choose another[ of at least {least} characters], not your name."
     ),
     Code.TOO_MANY_TRIES: "Too many tries. Wait[ {seconds:seconds}] and try again.",
     Code.BAD_CSRF: "The page is out of date. Reload it and try again.",
@@ -206,7 +206,9 @@ PROBLEMS: Mapping[str, str] = {
     Problem.YAML_SYNTAX: "this is not valid YAML[ ({detail})]",
     Problem.TAB: "there is a tab; YAML is indented with spaces only",
     Problem.COLON_MISSING: "a colon is missing; write `key: value`",
-    Problem.COLON_IN_VALUE: "a second `: ` on this line; put the value in quotes, or check the indentation",
+    Problem.COLON_IN_VALUE: (
+        "a `: ` is not possible here; put the value in quotes, or look for a missing colon in the line above"
+    ),
     Problem.INDENT: "the indentation does not match the lines above",
     Problem.UNCLOSED_QUOTE: "a quote is opened and never closed",
     Problem.UNCLOSED_BRACKET: "a bracket is not closed, or a comma is missing inside it",
@@ -231,7 +233,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.BLANK: "it must not be empty",
     Problem.BOOLEAN: "expected true or false",
     Problem.WHOLE_NUMBER: "expected a whole number[ from {least}][ to {most}]",
-    Problem.ONE_OF: "expected one of: {allowed:list}[; did you mean `{nearest}`?]",
+    Problem.ONE_OF: "expected one of: {allowed:list}[ (did you mean `{nearest}`?)]",
     Problem.TOO_LONG: "it is too long[ (at most {limit} bytes)]",
     Problem.TOO_MANY: "there are too many[ (at most {limit})]",
     Problem.REPEATED: "it is there twice; each must be different",

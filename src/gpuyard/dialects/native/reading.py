@@ -1,0 +1,134 @@
+"""Plain data to a `Spec`: every problem found in one go, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpuyard.dialects.native.fields import JOB_FIELDS, MAX_ROLES, ROLE_FIELDS
+from gpuyard.dialects.native.marks import Findings, Found, Marks
+from gpuyard.dialects.native.parts import read_keys
+from gpuyard.dialects.native.values import key_name
+from gpuyard.domain.errors import BadInput
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.resources import DEVICE_TYPES, Cards, Resources
+from gpuyard.domain.workload import (
+    DEFAULT_GRACE_SECONDS,
+    DEFAULT_PRIORITY,
+    DEFAULT_RETRIES,
+    MAX_REPLICAS,
+    ROLE_NAME_RULE,
+    RoleSpec,
+    Spec,
+)
+
+ONLY_ROLE = "worker"
+FALLBACK_NAME = "job"
+SHELL = ("sh", "-c")
+
+_JOB_READERS = {key: field.read for key, field in JOB_FIELDS.items()}
+_ROLE_READERS = {key: field.read for key, field in ROLE_FIELDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """What a job file says: the work, and the group it names, if it names one."""
+
+    spec: Spec
+    group: str | None = None
+
+
+def read_job(data: Any, marks: Marks | None = None, *, default_device: str = DEVICE_TYPES[0]) -> JobFile:
+    """Read a job file. Raises BadInput with every problem found."""
+    found = Found(data, (), Findings(marks))
+    if not isinstance(data, Mapping):
+        raise BadInput(found.wrong(Problem.TOP_NOT_MAPPING, show=False).reason)
+    device = default_device or DEVICE_TYPES[0]
+    roles, job = _with_roles(found, device) if "roles" in data else _with_one_role(found, device)
+    found.findings.raise_if_any()
+    return JobFile(_spec(roles, job), job.get("group"))
+
+
+def _spec(roles: tuple[RoleSpec, ...], job: Mapping[str, Any]) -> Spec:
+    return Spec(
+        name=job.get("name") or default_name(roles[0].command),
+        roles=roles,
+        priority=job.get("priority", DEFAULT_PRIORITY),
+        preemptible=job.get("preemptible", False),
+        retries=job.get("retries", dict(DEFAULT_RETRIES)),
+        max_seconds=job.get("max_time"),
+        grace_seconds=job.get("grace", DEFAULT_GRACE_SECONDS),
+        workdir=job.get("workdir"),
+    )
+
+
+def _with_one_role(found: Found, device: str) -> tuple[tuple[RoleSpec, ...], Mapping[str, Any]]:
+    keys = read_keys(found, {**_JOB_READERS, **_ROLE_READERS, "roles": _read_roles}, required=("command",))
+    return _roles({ONLY_ROLE: keys}, device), keys
+
+
+def _with_roles(found: Found, device: str) -> tuple[tuple[RoleSpec, ...], Mapping[str, Any]]:
+    readers = {**_JOB_READERS, **dict.fromkeys(_ROLE_READERS, _belongs_inside), "roles": _read_roles}
+    keys = read_keys(found, readers)
+    return _roles(keys.get("roles", {}), device), keys
+
+
+def _belongs_inside(found: Found) -> None:
+    raise found.wrong(Problem.WITH_ROLES, show=False)
+
+
+def _read_roles(found: Found) -> dict[str, dict[str, Any]]:
+    if not isinstance(found.value, Mapping):
+        raise found.wrong(Problem.MAPPING)
+    if not found.value:
+        raise found.wrong(Problem.BLANK)
+    if len(found.value) > MAX_ROLES:
+        raise found.wrong(Problem.TOO_MANY, {"limit": MAX_ROLES})
+    roles = {}
+    for name in found.value:
+        inner = found.inside(name)
+        found.findings.attempt(_role_name, inner)
+        roles[str(name)] = found.findings.attempt(_role_keys, inner) or {}
+    if sum(role.get("replicas", 1) for role in roles.values()) > MAX_REPLICAS:
+        raise found.wrong(Problem.TOTAL_REPLICAS, {"most": MAX_REPLICAS})
+    return roles
+
+
+_role_name = key_name(ROLE_NAME_RULE, Problem.ROLE_NAME)
+
+
+def _role_keys(found: Found) -> dict[str, Any]:
+    return read_keys(found, _ROLE_READERS, required=("command",))
+
+
+def _roles(roles: Mapping[str, Mapping[str, Any]], device: str) -> tuple[RoleSpec, ...]:
+    return tuple(_role(name, keys, device) for name, keys in roles.items())
+
+
+def _role(name: str, keys: Mapping[str, Any], default_device: str) -> RoleSpec:
+    milli = keys.get("cards", 0)
+    cards = Cards(keys.get("device", default_device), milli) if milli else None
+    return RoleSpec(
+        name=name,
+        command=keys.get("command", ()),
+        replicas=keys.get("replicas", 1),
+        resources=Resources(keys.get("cpu"), keys.get("memory"), keys.get("shm"), cards),
+        image=keys.get("image"),
+        env=keys.get("env", ()),
+        mounts=keys.get("mounts", ()),
+        ports=keys.get("ports", ()),
+    )
+
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def default_name(command: tuple[str, ...]) -> str:
+    """The program that is run: `CUDA_LAUNCH_BLOCKING=1 /usr/bin/python3 train.py` is called `python3`."""
+    words = command[2].split() if command[:2] == SHELL and len(command) > 2 else list(command)
+    program = next((word for word in words if not _ASSIGNMENT.match(word)), "")
+    name = _NOT_IN_NAMES.sub("-", program.rsplit("/", 1)[-1]).strip("-._")[:63]
+    return name or FALLBACK_NAME
