@@ -192,12 +192,14 @@ SENTENCES: Mapping[Code, Template] = {
     ),
     Code.BUSY_STORE: "The database is busy[ since {seconds:seconds}]. Nothing was changed; try again.",
     Code.STORE_FULL: "The server's disk is full. Nothing was changed. Make room, or ask an admin to.",
-    Code.STORE_CORRUPT: "The database {path} is damaged ({detail}). Bring back the newest backup with: {command}",
-    Code.STORE_NEWER: (
-        "The database was written by a newer gpuyard (schema {found}); this one knows up to {known}. "
-        "Install the newer gpuyard."
+    Code.STORE_CORRUPT: (
+        "The database[ {path}] is damaged[ ({detail})]. Nothing was changed. Restore the newest backup[: `{command}`]."
     ),
-    Code.BAD_BACKUP: "{path} cannot be restored: {problem}. Nothing was changed.",
+    Code.STORE_NEWER: (
+        "The database was written by a newer gpuyard[ (schema {found}; this one knows {known})]. "
+        "Start the newer version, or restore a backup of this one."
+    ),
+    Code.BAD_BACKUP: "The backup[ {path}] cannot be used[: {problem:problem}]. Nothing was changed.",
     Code.GENERATION_MOVED: "The {what:noun} was changed by somebody else in the meantime. Look again and repeat it.",
     Code.SAME_KEY_OTHER_JOB: "The idempotency key[ `{key}`] was already used for a different job. Use a new key.",
 }

@@ -41,7 +41,7 @@ class Language:
     at_both: str
 
     def say(self, reason: Reason, depth: int = 0) -> str:
-        template = self.sentences[reason.code]
+        template = self.sentences.get(reason.code, reason.code.value)
         facts = reason.facts
         return self._fill(template if isinstance(template, str) else template(facts), facts, depth)
 
