@@ -84,7 +84,15 @@ def test_a_counter_that_begins_anew_never_shows_as_negative_cores(series: Series
     assert [point.cores for point in series.recent([ONE], START, 1)[ONE]] == [None, 10.0, None, 1.0]
 
 
-def test_a_look_told_twice_or_from_the_past_changes_nothing(series: Series) -> None:
+def test_a_clock_set_back_does_not_silence_the_series(series: Series) -> None:
+    series.add(START + 3600, {ONE: use(10, 1)})
+    series.add(START, {ONE: use(20, 2)})
+    series.add(START + 10, {ONE: use(30, 3)})
+    assert series.latest()[ONE].cores == 1.0
+    assert [point.memory for point in series.recent([ONE], START, 10)[ONE]] == [2, 3, 1]
+
+
+def test_a_look_told_twice_or_late_changes_nothing(series: Series) -> None:
     series.add(START + 10, {ONE: use(10, 1)})
     series.add(START + 10, {ONE: use(99, 9)})
     series.add(START, {ONE: use(99, 9)})

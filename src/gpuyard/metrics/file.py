@@ -16,15 +16,10 @@ from typing import TypeVar
 SCHEMA_VERSION = 1
 WAIT_SECONDS = 1.0
 
-_POINTS = """
-CREATE TABLE {name} (
-    replica TEXT NOT NULL, measure TEXT NOT NULL, at REAL NOT NULL, total REAL NOT NULL, weight REAL NOT NULL,
-    PRIMARY KEY (replica, measure, at)
-) WITHOUT ROWID"""
+# `raw` grows at its end only, which keeps adding cheap; `minutes` is written once a minute and read by replica.
 _SCHEMA = (
-    _POINTS.format(name="raw"),
-    "CREATE INDEX raw_by_time ON raw (at)",
-    _POINTS.format(name="minutes"),
+    "CREATE TABLE raw (at REAL, replica TEXT, measures TEXT NOT NULL, PRIMARY KEY (at, replica)) WITHOUT ROWID",
+    "CREATE TABLE minutes (replica TEXT, at REAL, measures TEXT NOT NULL, PRIMARY KEY (replica, at)) WITHOUT ROWID",
     "CREATE INDEX minutes_by_time ON minutes (at)",
     "CREATE TABLE latest (replica TEXT PRIMARY KEY, at REAL NOT NULL, cores REAL, usage TEXT NOT NULL) WITHOUT ROWID",
     "CREATE INDEX latest_by_time ON latest (at)",

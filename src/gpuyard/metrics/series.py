@@ -1,7 +1,6 @@
 """Usage of replicas over the last six hours: every sample for a quarter of an hour, then means over one minute.
 
-Each measurement is stored as a total and a weight (CPU seconds over seconds; bytes over one look), so that a mean over
-any stretch is the sum of the totals over the sum of the weights. Rolling up adds rows together and loses nothing.
+What is stored adds up (see `measures`), so rolling up loses nothing but the moments inside a minute.
 """
 
 from __future__ import annotations
@@ -9,18 +8,18 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection, Error
 from typing import TypeVar
 
 from gpuyard.domain.errors import Unavailable
 from gpuyard.domain.reasons import Code, because
-from gpuyard.domain.usage import CardUse, Usage
+from gpuyard.domain.usage import Usage
 from gpuyard.domain.workload import ReplicaId
 from gpuyard.metrics.file import WAIT_SECONDS, MetricsFile
+from gpuyard.metrics.measures import Measures, added, measures_of, usage_from_json, usage_to_json
 
 KEEP_RAW_SECONDS = 15 * 60
 KEEP_SECONDS = 6 * 3600
@@ -70,8 +69,7 @@ class Series:
         """Keep one look at every running replica. A look that cannot be written is dropped: it is only a picture."""
 
         def write(connection: Connection) -> None:
-            for replica, usage in samples.items():
-                _add_sample(connection, str(replica), at, usage)
+            _add(connection, at, {str(replica): usage for replica, usage in samples.items()})
             _tidy(connection, at)
 
         try:
@@ -84,11 +82,12 @@ class Series:
         if not (math.isfinite(step) and step > 0):
             raise ValueError("step is a number of seconds above 0")
         wanted = tuple(replicas)
-        return self._read(lambda connection: {one: tuple(_points(connection, one, since, step)) for one in wanted})
+        return self._read(lambda connection: _recent(connection, wanted, since, step))
 
     def latest(self, since: float = 0.0) -> dict[ReplicaId, Latest]:
         """The newest look at each replica that was looked at since then."""
-        return self._read(lambda connection: dict(_latest(connection, since)))
+        found = self._read(lambda connection: dict(_latest(connection, since)))
+        return {_replica_id(replica): look for replica, look in found.items()}
 
     def _read(self, ask: Callable[[Connection], T]) -> T:
         try:
@@ -100,96 +99,86 @@ class Series:
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def _add_sample(connection: Connection, replica: str, at: float, usage: Usage) -> None:
-    before = connection.execute("SELECT at, usage FROM latest WHERE replica = ?", (replica,)).fetchone()
-    if before is not None and at <= before[0]:
-        return  # told twice, or the clock was set back
-    measures = dict(_gauges(usage))
-    used = usage.cpu_seconds - _usage_from_json(before[1]).cpu_seconds if before is not None else -1.0
-    cores = None
-    if used >= 0:  # a counter that went back began anew: no rate for this stretch
-        measures["cpu"] = (used, at - before[0])
-        cores = used / (at - before[0])
-    connection.executemany(
-        "INSERT INTO raw VALUES (?, ?, ?, ?, ?)",
-        [(replica, measure, at, total, weight) for measure, (total, weight) in measures.items()],
-    )
-    connection.execute("REPLACE INTO latest VALUES (?, ?, ?, ?)", (replica, at, cores, json.dumps(asdict(usage))))
-
-
-def _gauges(usage: Usage) -> Iterator[tuple[str, tuple[float, float]]]:
-    yield "memory", (usage.memory, 1)
-    for card in usage.cards:
-        yield f"card.{card.index}.memory", (card.memory, 1)
-        if card.percent is not None and math.isfinite(card.percent):
-            yield f"card.{card.index}.percent", (card.percent, 1)
+def _add(connection: Connection, at: float, samples: Mapping[str, Usage]) -> None:
+    looks_before = dict(_latest(connection, 0.0))
+    raw, latest = [], []
+    for replica, usage in samples.items():
+        before = looks_before.get(replica)
+        if before is not None and before.at - MINUTE > at:
+            before = None  # the clock was set back: begin anew rather than wait until it has caught up
+        if before is not None and at <= before.at:
+            continue  # told twice, or late
+        measures = measures_of(usage, at, *((before.usage, before.at) if before else (None, 0.0)))
+        cpu = measures.get("cpu")
+        raw.append((at, replica, json.dumps(measures)))
+        latest.append((replica, at, cpu[0] / cpu[1] if cpu else None, usage_to_json(usage)))
+    connection.executemany("REPLACE INTO raw VALUES (?, ?, ?)", raw)
+    connection.executemany("REPLACE INTO latest VALUES (?, ?, ?, ?)", latest)
 
 
 def _tidy(connection: Connection, now: float) -> None:
     """Roll up what is older than a quarter of an hour, remove what is older than six."""
-    until = _whole_minutes(min(now - KEEP_RAW_SECONDS, _oldest(connection, "raw") + TIDY_AT_ONCE_SECONDS))
-    connection.execute(
-        f"""
-        INSERT INTO minutes
-        SELECT replica, measure, CAST(at / {MINUTE} AS INTEGER) * {MINUTE}, sum(total), sum(weight)
-        FROM raw WHERE at < ? GROUP BY 1, 2, 3
-        ON CONFLICT DO UPDATE SET total = total + excluded.total, weight = weight + excluded.weight
-        """,  # noqa: S608 - MINUTE is a number of ours
-        (until,),
-    )
-    connection.execute("DELETE FROM raw WHERE at < ?", (until,))
-    until = min(now - KEEP_SECONDS, _oldest(connection, "minutes") + TIDY_AT_ONCE_SECONDS)
-    connection.execute("DELETE FROM minutes WHERE at < ?", (until,))
+    oldest = connection.execute("SELECT min(at) FROM raw").fetchone()[0]
+    if oldest is not None:
+        # Only finished minutes, so that a minute is rolled up once.
+        until = min(now - KEEP_RAW_SECONDS, oldest + TIDY_AT_ONCE_SECONDS) // MINUTE * MINUTE
+        _roll_up(connection, until)
+    oldest = connection.execute("SELECT min(at) FROM minutes").fetchone()[0]
+    if oldest is not None:
+        until = min(now - KEEP_SECONDS, oldest + TIDY_AT_ONCE_SECONDS)
+        connection.execute("DELETE FROM minutes WHERE at < ?", (until,))
     connection.execute("DELETE FROM latest WHERE at < ?", (now - KEEP_SECONDS,))
 
 
-def _oldest(connection: Connection, table: str) -> float:
-    (oldest,) = connection.execute(f"SELECT min(at) FROM {table}").fetchone()  # noqa: S608 - a name of ours
-    return math.inf if oldest is None else float(oldest)
-
-
-def _whole_minutes(at: float) -> float:
-    """Only finished minutes are rolled up, so that a minute is rolled up once."""
-    return at // MINUTE * MINUTE
+def _roll_up(connection: Connection, until: float) -> None:
+    minutes: dict[tuple[str, float], Measures] = {}
+    for replica, at, measures in connection.execute("SELECT replica, at, measures FROM raw WHERE at < ?", (until,)):
+        key = (replica, at // MINUTE * MINUTE)
+        minutes[key] = added(minutes.get(key, {}), json.loads(measures))
+    rows = [(replica, minute, json.dumps(measures)) for (replica, minute), measures in minutes.items()]
+    connection.executemany("REPLACE INTO minutes VALUES (?, ?, ?)", rows)
+    connection.execute("DELETE FROM raw WHERE at < ?", (until,))
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _points(connection: Connection, replica: ReplicaId, since: float, step: float) -> Iterator[Point]:
+def _recent(
+    connection: Connection, replicas: Iterable[ReplicaId], since: float, step: float
+) -> dict[ReplicaId, tuple[Point, ...]]:
+    ids = {str(replica): replica for replica in replicas}
+    steps: dict[str, dict[int, Measures]] = {replica: {} for replica in ids}
     rows = connection.execute(
         """
-        SELECT CAST(at / :step AS INTEGER), measure, sum(total), sum(weight) FROM (
-            SELECT at, measure, total, weight FROM raw WHERE replica = :replica AND at >= :since
-            UNION ALL
-            SELECT at, measure, total, weight FROM minutes WHERE replica = :replica AND at >= :since
-        ) GROUP BY 1, 2 ORDER BY 1
+        WITH wanted AS (SELECT value AS replica FROM json_each(:replicas))
+        SELECT replica, at, measures FROM minutes JOIN wanted USING (replica) WHERE at >= :since
+        UNION ALL
+        SELECT replica, at, measures FROM raw WHERE at >= :since AND replica IN (SELECT replica FROM wanted)
         """,
-        {"replica": str(replica), "since": since, "step": step},
+        {"replicas": json.dumps(list(ids)), "since": since},
     )
-    steps: dict[int, dict[str, float]] = defaultdict(dict)
-    for number, measure, total, weight in rows:
-        steps[number][measure] = total / weight
-    for number, means in steps.items():
-        yield Point(number * step, means.get("cpu"), means["memory"], _card_points(means))
+    for replica, at, measures in rows:
+        number = int(at // step)
+        steps[replica][number] = added(steps[replica].get(number, {}), json.loads(measures))
+    return {
+        ids[replica]: tuple(_point(number * step, found[number]) for number in sorted(found))
+        for replica, found in steps.items()
+    }
 
 
-def _card_points(means: Mapping[str, float]) -> tuple[CardPoint, ...]:
-    indexes = sorted(int(measure.split(".")[1]) for measure in means if measure.endswith(".memory"))
-    return tuple(CardPoint(i, means.get(f"card.{i}.percent"), means[f"card.{i}.memory"]) for i in indexes)
+def _point(at: float, measures: Measures) -> Point:
+    means = {name: total / weight for name, (total, weight) in measures.items()}
+    indexes = sorted(int(name.split(".")[1]) for name in means if name.startswith("card.") and name.endswith(".memory"))
+    cards = tuple(CardPoint(i, means.get(f"card.{i}.percent"), means[f"card.{i}.memory"]) for i in indexes)
+    return Point(at, means.get("cpu"), means["memory"], cards)
 
 
-def _latest(connection: Connection, since: float) -> Iterator[tuple[ReplicaId, Latest]]:
+def _latest(connection: Connection, since: float) -> Iterator[tuple[str, Latest]]:
     rows = connection.execute("SELECT replica, at, cores, usage FROM latest WHERE at >= ?", (since,))
     for replica, at, cores, usage in rows:
-        yield _replica_id(replica), Latest(at, cores, _usage_from_json(usage))
+        yield replica, Latest(at, cores, usage_from_json(usage))
 
 
 def _replica_id(text: str) -> ReplicaId:
     workload, attempt, role, index = text.split("-")
     return ReplicaId(workload, int(attempt), role, int(index))
-
-
-def _usage_from_json(text: str) -> Usage:
-    data = json.loads(text)
-    return Usage(**{**data, "cards": tuple(CardUse(**card) for card in data["cards"])})
