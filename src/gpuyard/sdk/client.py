@@ -40,7 +40,7 @@ class Client(People):
         language: str | None = None,
         submit_patience_seconds: float = SUBMIT_PATIENCE_SECONDS,
         patience_seconds: float = WATCH_PATIENCE_SECONDS,
-        say_waiting: Callable[[str], None] | None = None,
+        say_waiting: Callable[[YardApiError], None] | None = None,
         door: Door | None = None,
     ) -> None:
         self.door = door or find_server(url, token, Path(data) if data is not None else None, os.environ)

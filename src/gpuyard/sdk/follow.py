@@ -63,7 +63,7 @@ def follow_log(
             if not _passing(error) or time.monotonic() - heard_at > patience_seconds:
                 raise
             if tries == 2 and wire.say_waiting is not None:
-                wire.say_waiting(error.message)
+                wire.say_waiting(error)
         time.sleep(pause_before_retry(tries))
         tries += 1
 

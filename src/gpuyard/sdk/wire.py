@@ -43,7 +43,7 @@ NO_PATIENCE = Patience()
 class Wire:
     """A connection to one server. Safe to use from several threads."""
 
-    def __init__(self, door: Door, language: str, say_waiting: Callable[[str], None] | None = None) -> None:
+    def __init__(self, door: Door, language: str, say_waiting: Callable[[YardApiError], None] | None = None) -> None:
         self.door = door
         self.say_waiting = say_waiting
         # On loopback a proxy from the environment would only get in the way.
@@ -134,7 +134,7 @@ class Wire:
             if not again or time.monotonic() + pause > deadline:
                 raise error
             if tries == 2 and self.say_waiting is not None:
-                self.say_waiting(error.message)
+                self.say_waiting(error)
             tries += 1
             time.sleep(pause)
 

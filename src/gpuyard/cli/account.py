@@ -1,0 +1,110 @@
+"""Who one is: login, logout, whoami, version."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuyard import __version__
+from gpuyard.cli.failures import BAD_INPUT, Refused, words_of
+from gpuyard.cli.output import note, print_fields, print_json
+from gpuyard.cli.phrases import LANGUAGE, say
+from gpuyard.cli.shared import open_client, output_option
+from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.finding import SavedLogin, forget_login, read_login, save_login
+
+if TYPE_CHECKING:
+    from gpuyard.sdk.login import PasswordSession
+
+
+@click.command(help=say("login"))
+@click.argument("url")
+@click.option("--name", help=say("opt.login_name"))
+@click.option("--password-stdin", is_flag=True, help=say("opt.password_stdin"))
+@click.option("--scope", type=click.Choice(["read", "write", "admin"]), default="admin", help=say("opt.scope"))
+@click.option("--insecure-http", is_flag=True, help=say("opt.insecure_http"))
+def login(url: str, name: str | None, password_stdin: bool, scope: str, insecure_http: bool) -> None:
+    from gpuyard.sdk.login import PasswordSession
+
+    with PasswordSession(url, LANGUAGE, insecure_http=insecure_http) as session:
+        name = name or click.prompt(say("login.name"), err=True)
+        # Lines: the password, and where it must be changed at once, the new one.
+        lines = iter(sys.stdin.read().splitlines()) if password_stdin else None
+        password = next(lines, "") if lines is not None else getpass.getpass(f"{say('login.password')}: ")
+        if session.log_in(name, password):
+            _change_password(session, password, None if lines is None else next(lines, ""))
+        token = session.make_token(f"yard on {socket.gethostname()}"[:64], scope)
+        file = save_login(SavedLogin(session.url, token.token, token.id), os.environ)
+        session.log_out()
+    note(say("login.done", url=session.url, name=name, file=file))
+
+
+def _change_password(session: PasswordSession, old: str, given: str | None) -> None:
+    note(say("login.must_change"))
+    new = given
+    if new is None:
+        new = getpass.getpass(f"{say('login.new_password')}: ")
+        if new != getpass.getpass(f"{say('login.again')}: "):
+            raise Refused(say("login.differ"), BAD_INPUT)
+    session.change_password(old, new)
+
+
+@click.command(help=say("logout"))
+def logout() -> None:
+    saved = read_login(os.environ)
+    if saved is None:
+        forget_login(os.environ)
+        note(say("login.none"))
+        return
+    problem = _take_back(saved)
+    forget_login(os.environ)
+    note(say("logout.done", url=saved.url) if problem is None else say("logout.kept", problem=problem))
+
+
+def _take_back(saved: SavedLogin) -> str | None:
+    """Revoke the token on the server; returns what went wrong."""
+    from gpuyard.sdk.client import Client
+
+    try:
+        with Client(saved.url, saved.token, language=LANGUAGE) as client:
+            client.remove_token(saved.token_id)
+    except YardApiError as error:
+        return None if error.status == 401 else words_of(error)
+    return None
+
+
+@click.command(help=say("whoami"))
+@output_option
+def whoami(output: str) -> None:
+    client = open_client()
+    told = client.whoami()
+    if output == "json":
+        print_json(told.raw)
+        return
+    click.echo(say("whoami.line", name=told.user.name, scope=told.scope, via=told.via, url=client.door.url))
+    print_fields([(m.group, m.role) for m in told.user.groups])
+
+
+@click.command(help=say("version"))
+@output_option
+def version(output: str) -> None:
+    found = {"client": __version__, "server": _server_version()}
+    if output == "json":
+        print_json(found)
+        return
+    print_fields([("yard", __version__), ("server", found["server"] or say("none"))])
+
+
+def _server_version() -> str | None:
+    try:
+        return str(open_client().health()["version"])
+    except YardApiError:
+        return None
+
+
+COMMANDS = (login, logout, whoami, version)

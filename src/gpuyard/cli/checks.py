@@ -1,0 +1,179 @@
+"""What the doctor looks at. Each check returns its findings; none of them changes anything."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from gpuyard import __version__
+from gpuyard.cli.failures import words_of
+from gpuyard.cli.phrases import LANGUAGE, say
+from gpuyard.domain.resources import GIB, show_bytes
+from gpuyard.sdk.client import Client
+from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.finding import OWNER_FILE, default_data_folder
+
+GOOD, DOUBTFUL, BROKEN = "✓", "!", "✗"
+LITTLE_DISK, NO_DISK = 10 * GIB, GIB
+MOST_SKEW_SECONDS = 5.0
+_KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    mark: str
+    sentence: str
+
+
+def examine() -> list[Finding]:
+    """The server first, then this machine's part of it when the data folder is here."""
+    try:
+        client = Client(language=LANGUAGE)
+    except YardApiError as error:
+        return [Finding("server", BROKEN, words_of(error)), *_local(_likely_folder())]
+    with client:
+        return [*_server(client), *_local(client.door.data)]
+
+
+def _likely_folder() -> Path | None:
+    folder = Path(os.environ.get("YARD_DATA") or default_data_folder(os.environ))
+    return folder if folder.is_dir() else None
+
+
+# --- the server ---------------------------------------------------------------------------------------------------
+
+
+def _server(client: Client) -> Iterator[Finding]:
+    begin = time.time()
+    try:
+        answer = client.wire.ask("GET", "/healthz")
+    except YardApiError as error:
+        yield Finding("server", BROKEN, words_of(error))
+        return
+    end = time.time()
+    yield Finding("server", GOOD, say("doctor.server", url=client.door.url, took=round((end - begin) * 1000)))
+    yield _version(str(answer.json().get("version")))
+    yield from _clock(answer.headers.get("Date"), (begin + end) / 2)
+    yield from _login_and_cards(client)
+
+
+def _version(server: str) -> Finding:
+    if server == __version__:
+        return Finding("version", GOOD, say("doctor.version", server=server))
+    return Finding("version", DOUBTFUL, say("doctor.version_differs", client=__version__, server=server))
+
+
+def _clock(date: str | None, here: float) -> Iterator[Finding]:
+    if date is None:
+        return
+    skew = abs(parsedate_to_datetime(date).timestamp() + 0.5 - here)  # the header counts whole seconds
+    if skew <= MOST_SKEW_SECONDS:
+        yield Finding("clock", GOOD, say("doctor.clock"))
+    else:
+        yield Finding("clock", DOUBTFUL, say("doctor.clock_off", seconds=round(skew)))
+
+
+def _login_and_cards(client: Client) -> Iterator[Finding]:
+    try:
+        yield Finding("login", GOOD, say("doctor.login", name=client.whoami().user.name))
+        yield from _cards(client)
+    except YardApiError as error:
+        yield Finding("login", BROKEN, words_of(error))
+
+
+def _cards(client: Client) -> Iterator[Finding]:
+    cards = [(node, card) for node in client.nodes() for card in node.cards]
+    if not cards:
+        yield Finding("cards", DOUBTFUL, say("doctor.no_cards"))
+        return
+    kinds = sorted({f"{c.device}{' (simulated)' if c.simulated else ''}" for _, c in cards})
+    yield Finding("cards", GOOD, say("doctor.cards", count=len(cards), kinds=", ".join(kinds)))
+    for node, card in cards:
+        if card.trouble:
+            yield Finding("cards", DOUBTFUL, f"{node.name} {card.device} {card.index}: {card.trouble}")
+
+
+# --- this machine -------------------------------------------------------------------------------------------------
+
+
+def _local(data: Path | None) -> Iterator[Finding]:
+    if data is None:
+        return
+    yield _permissions(data)
+    yield _disk(data)
+    if sys.platform == "linux":
+        yield _hole_punching(data)
+        yield _cgroups()
+    yield from _database(data)
+
+
+def _permissions(data: Path) -> Finding:
+    try:
+        others = [path for path in (data, data / OWNER_FILE) if path.exists() and path.stat().st_mode & 0o066]
+    except OSError as error:
+        return Finding("data", BROKEN, f"{data}: {error.strerror}")
+    if others:
+        return Finding("data", BROKEN, say("doctor.data_open", path=others[0]))
+    return Finding("data", GOOD, say("doctor.data", data=data))
+
+
+def _disk(data: Path) -> Finding:
+    free = shutil.disk_usage(data).free
+    mark = BROKEN if free < NO_DISK else DOUBTFUL if free < LITTLE_DISK else GOOD
+    return Finding("disk", mark, say("doctor.disk", free=show_bytes(free)))
+
+
+def _hole_punching(data: Path) -> Finding:
+    """Long logs give their middle back to the disk; file systems without it (NFS, some FUSE) cannot."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        with tempfile.TemporaryFile(dir=data) as file:
+            file.write(b"\1" * 16384)
+            file.flush()
+            offset, length = ctypes.c_int64(0), ctypes.c_int64(8192)
+            refused = libc.fallocate(file.fileno(), _KEEP_SIZE | _PUNCH_HOLE, offset, length)
+    except OSError as error:
+        return Finding("holes", BROKEN, f"{data}: {error.strerror}")
+    if refused:
+        return Finding("holes", DOUBTFUL, say("doctor.no_holes"))
+    return Finding("holes", GOOD, say("doctor.holes"))
+
+
+def _cgroups() -> Finding:
+    root = Path("/sys/fs/cgroup")
+    v2 = (root / "cgroup.controllers").exists()
+    if not v2 and not (root / "memory").exists():
+        return Finding("cgroups", DOUBTFUL, say("doctor.no_cgroups"))
+    kind = "v2" if v2 else "v1"
+    if not os.access(root if v2 else root / "memory", os.W_OK):
+        return Finding("cgroups", DOUBTFUL, say("doctor.foreign_cgroups", kind=kind))
+    return Finding("cgroups", GOOD, say("doctor.cgroups", kind=kind))
+
+
+def _database(data: Path) -> Iterator[Finding]:
+    file = data / "gpuyard.db"
+    if not file.exists():  # PostgreSQL, or never started
+        return
+    try:
+        store = sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, timeout=5)
+        try:
+            answer = str(store.execute("PRAGMA quick_check(1)").fetchone()[0])
+        finally:
+            store.close()
+    except sqlite3.Error as error:
+        answer = str(error)
+    if answer == "ok":
+        yield Finding("database", GOOD, say("doctor.database"))
+    else:
+        yield Finding("database", BROKEN, say("doctor.database_broken", file=file, problem=answer))

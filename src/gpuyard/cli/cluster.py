@@ -1,0 +1,117 @@
+"""The machines, the quotas, and what is used now."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuyard.cli.output import amount, note, number, print_json, print_table
+from gpuyard.cli.phrases import say
+from gpuyard.cli.shared import open_client, output_option, print_listing
+from gpuyard.domain.resources import show_bytes
+
+if TYPE_CHECKING:
+    from gpuyard.sdk.results import Node, QuotaLine, ReplicaUse, Top
+
+REFRESH_SECONDS = 2.0
+_TO_THE_TOP = "\x1b[H\x1b[2J"
+_NODE_HEADINGS = ["NAME", "STATE", "CPU", "MEMORY", "CARDS FREE", "TROUBLE"]
+_USE_HEADINGS = ["ID", "NAME", "OWNER", "REPLICA", "NODE", "CPU", "MEMORY", "CARDS"]
+
+
+@click.group(help=say("nodes"), invoke_without_command=True)
+@output_option
+@click.pass_context
+def nodes(context: click.Context, output: str) -> None:
+    if context.invoked_subcommand is None:
+        print_listing(open_client().nodes(), output, _NODE_HEADINGS, _node_row)
+
+
+@nodes.command(help=say("cordon"))
+@click.argument("name")
+def cordon(name: str) -> None:
+    open_client().cordon(name)
+    note(say("done.cordon", node=name))
+
+
+@nodes.command(help=say("uncordon"))
+@click.argument("name")
+def uncordon(name: str) -> None:
+    open_client().uncordon(name)
+    note(say("done.uncordon", node=name))
+
+
+def _node_row(node: Node) -> list[str]:
+    simulated = {card.device for card in node.cards if card.simulated}
+    cards = [
+        f"{number(node.cards_free.get(device, 0))}/{total} {device}{' (simulated)' if device in simulated else ''}"
+        for device, total in node.cards_total.items()
+    ]
+    trouble = [f"{card.index}: {card.trouble}" for card in node.cards if card.trouble]
+    return [
+        node.name,
+        node.state,
+        f"{number(node.cpu_used)}/{number(node.cpu)}",
+        f"{show_bytes(node.memory_used)}/{show_bytes(node.memory)}",
+        ", ".join(cards) or "-",
+        "; ".join(trouble),
+    ]
+
+
+@click.command(help=say("quota"))
+@output_option
+def quota(output: str) -> None:
+    headings = ["GROUP", "USER", "RESOURCE", "USED", "LIMIT"]
+    print_listing(open_client().quota(), output, headings, quota_row, none=say("quota.none"))
+
+
+def quota_row(line: QuotaLine) -> list[str]:
+    used, limit = amount(line.used, line.resource), amount(line.limit, line.resource)
+    return [line.group, line.user or "-", line.resource, used, limit]
+
+
+@click.command(help=say("top"))
+@click.option("--once", is_flag=True, help=say("opt.once"))
+@output_option
+def top(once: bool, output: str) -> None:
+    client = open_client()
+    if output == "json":
+        print_json(client.top().raw)
+        return
+    if once or not sys.stdout.isatty():
+        _print_top(client.top())
+        return
+    while True:
+        told = client.top()
+        click.echo(_TO_THE_TOP, nl=False)
+        _print_top(told)
+        time.sleep(REFRESH_SECONDS)
+
+
+def _print_top(told: Top) -> None:
+    print_table(_NODE_HEADINGS, [_node_row(node) for node in told.nodes])
+    click.echo()
+    print_table(_USE_HEADINGS, [_use_row(use) for use in told.replicas])
+
+
+def _use_row(use: ReplicaUse) -> list[str]:
+    cards = []
+    for card in use.card_use:
+        percent = "?" if card["percent"] is None else f"{card['percent']:.0f}"
+        cards.append(f"{card['index']}:{percent}% {show_bytes(card['memory'])}")
+    return [
+        use.workload,
+        use.name,
+        use.owner,
+        use.replica,
+        use.node,
+        f"{'?' if use.cores is None else number(round(use.cores, 2))}/{number(use.cores_given)}",
+        f"{'?' if use.memory is None else show_bytes(use.memory)}/{show_bytes(use.memory_given)}",
+        ", ".join(cards) or ",".join(map(str, use.cards)) or "-",
+    ]
+
+
+COMMANDS = (nodes, quota, top)

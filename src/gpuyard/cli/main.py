@@ -1,0 +1,77 @@
+"""The command itself: all subcommands in one group, and every error turned into words and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from gpuyard import __version__
+from gpuyard.cli import account, cluster, doctor, jobs, keeping, logs, people, run, server
+from gpuyard.cli.failures import INTERRUPTED, Refused, tell_api_error, tell_bug, tell_file_error, tell_refused
+from gpuyard.cli.phrases import say
+from gpuyard.sdk.errors import YardApiError
+
+PIPE_CLOSED = 141  # as a shell tells SIGPIPE
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "auto_envvar_prefix": None}
+
+
+@click.group(help=say("yard"), context_settings=SETTINGS)
+@click.version_option(__version__, "-V", "--version", prog_name="yard", message="%(prog)s %(version)s")
+def yard() -> None:
+    """Text is in the phrases."""
+
+
+for room in (server, account, run, jobs, logs, cluster, people, keeping, doctor):
+    for command in room.COMMANDS:
+        yard.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except BrokenPipeError:
+        # Whoever read the output has left. Python must not complain about it a second time while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return PIPE_CLOSED
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        answer = yard.main(arguments, prog_name="yard", standalone_mode=False)
+        sys.stdout.flush()
+        return answer if isinstance(answer, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:  # bad usage: click shows the usage line and the mistake
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if os.environ.get("YARD_DEBUG"):
+            raise
+        return _tell(error)
+
+
+def _tell(error: Exception) -> int:
+    if isinstance(error, YardApiError):
+        return tell_api_error(error)
+    if isinstance(error, Refused):
+        return tell_refused(error)
+    if isinstance(error, OSError):
+        return tell_file_error(error)
+    return tell_bug(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

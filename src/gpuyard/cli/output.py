@@ -1,0 +1,144 @@
+"""How things look in a terminal: tables, times, amounts, JSON. Nothing here talks to a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from gpuyard.domain.resources import show_bytes
+
+_COLOURS = {
+    "running": "green",
+    "succeeded": "green",
+    "failed": "red",
+    "lost": "red",
+    "queued": "yellow",
+    "paused": "cyan",
+}
+GAP = "  "
+
+
+def print_json(value: Any) -> None:
+    """Pure JSON on stdout; escaped where the terminal's encoding could not carry it."""
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    sys.stdout.write(json.dumps(value, ensure_ascii=plain, indent=2) + "\n")
+
+
+def note(text: str) -> None:
+    """A message to the person, apart from the output."""
+    click.echo(text, err=True)
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns aligned by what they take on the screen. In a terminal the last one is cut to fit; never in a pipe."""
+    cleaned = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(width, column)) for column in zip(headings, *cleaned, strict=True)]
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for row in [list(headings), *cleaned]:
+        click.echo(_line(row, widths, room))
+
+
+def print_fields(fields: Sequence[tuple[str, str]]) -> None:
+    """Name and value, one per line; empty values are left out."""
+    shown = [(name, printable(value)) for name, value in fields if value]
+    longest = max((width(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        click.echo(f"{pad(name, longest)}{GAP}{value}")
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], room: int | None) -> str:
+    *firsts, last = cells
+    begin = "".join(pad(colour(cell), size, width(cell)) + GAP for cell, size in zip(firsts, widths, strict=False))
+    if room is not None:
+        used = sum(widths[:-1]) + len(GAP) * len(firsts)
+        last = cut(last, max(20, room - used))
+    return (begin + colour(last)).rstrip()
+
+
+def width(text: str) -> int:
+    """Columns on the screen: Chinese and other wide signs take two, combining ones none."""
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+    )
+
+
+def pad(text: str, size: int, shown: int | None = None) -> str:
+    return text + " " * (size - (width(text) if shown is None else shown))
+
+
+def cut(text: str, size: int) -> str:
+    if width(text) <= size:
+        return text
+    kept, used = "", 0
+    for sign in text:
+        used += width(sign)
+        if used > size - 1:
+            break
+        kept += sign
+    return kept + "…"
+
+
+def printable(text: str) -> str:
+    """Without control signs: another person's words must not drive this terminal."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def colour(text: str) -> str:
+    if text not in _COLOURS or not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+        return text
+    return click.style(text, fg=_COLOURS[text])
+
+
+# --- times and amounts --------------------------------------------------------------------------------------------
+
+
+def parse_time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def local_time(text: str | None) -> str:
+    at = parse_time(text)
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def age(text: str | None) -> str:
+    at = parse_time(text)
+    return short_time((datetime.now(UTC) - at).total_seconds()) if at else ""
+
+
+def spent(start: str | None, end: str | None) -> str:
+    """From start to end, or to now while it goes on."""
+    begun = parse_time(start)
+    if begun is None:
+        return ""
+    return short_time(((parse_time(end) or datetime.now(UTC)) - begun).total_seconds())
+
+
+def short_time(seconds: float) -> str:
+    """`7s`, `3m20s`, `5h12m`, `3d4h`."""
+    left = max(0, int(seconds))
+    parts: list[str] = []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count}{unit}")
+    return "".join(parts[:2])
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def amount(value: float | None, resource: str) -> str:
+    """Cards and cores as numbers, memory as people write it."""
+    if value is None:
+        return ""
+    return show_bytes(int(value)) if resource in ("memory", "shm") else number(value)

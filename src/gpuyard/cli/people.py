@@ -1,0 +1,283 @@
+"""Users, groups, tokens and the audit trail."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuyard.cli.cluster import quota_row
+from gpuyard.cli.failures import NOT_FOUND, Refused
+from gpuyard.cli.output import local_time, note, print_fields, print_json, print_table
+from gpuyard.cli.phrases import say
+from gpuyard.cli.shared import limits, open_client, output_option, print_listing
+
+if TYPE_CHECKING:
+    from gpuyard.sdk.client import Client
+    from gpuyard.sdk.results import Group, Token, User
+
+ROLES = ["admin", "lead", "member"]
+AUDIT_LIMIT = 100
+_name = click.argument("name")
+_password = click.option("--password", metavar="P", help=say("opt.password"))
+_password_stdin = click.option("--password-stdin", is_flag=True, help=say("opt.password_stdin"))
+
+
+def _given_password(password: str | None, from_stdin: bool) -> str | None:
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    return password
+
+
+# --- users --------------------------------------------------------------------------------------------------------
+
+
+@click.group(help=say("user"))
+def user() -> None:
+    """Text is in the phrases."""
+
+
+@user.command("create", help=say("create"))
+@_name
+@_password
+@_password_stdin
+@click.option("--group", metavar="G", help=say("opt.user_group"))
+@click.option("--role", type=click.Choice(ROLES), default="member", help=say("opt.role"))
+@output_option
+def user_create(
+    name: str, password: str | None, password_stdin: bool, group: str | None, role: str, output: str
+) -> None:
+    given = _given_password(password, password_stdin)
+    made = open_client().create_user(name, password=given, group=group, role=role)
+    if output == "json":
+        print_json(made.raw)
+        return
+    note(say("done.created", name=made.name))
+    if made.password:
+        click.echo(say("done.password", password=made.password))
+
+
+@user.command("ls", help=say("list"))
+@output_option
+def user_ls(output: str) -> None:
+    print_listing(open_client().users(), output, ["NAME", "ROLE", "GROUPS", "ACTIVE"], _user_row)
+
+
+def _user_row(person: User) -> list[str]:
+    groups = ", ".join(m.group if m.role == "member" else f"{m.group} ({m.role})" for m in person.groups)
+    return [person.name, "admin" if person.admin else "user", groups or "-", "yes" if person.active else "no"]
+
+
+@user.command("show", help=say("show_one"))
+@_name
+@output_option
+def user_show(name: str, output: str) -> None:
+    person = open_client().user(name)
+    if output == "json":
+        print_json(person.raw)
+        return
+    print_fields(list(zip(["name", "role", "groups", "active"], _user_row(person), strict=True)))
+
+
+@user.command("set", help=say("set"))
+@_name
+@click.option("--role", type=click.Choice(ROLES), help=say("opt.role"))
+@click.option("--group", metavar="G", help=say("opt.user_group"))
+@_password
+@_password_stdin
+@click.option("--quota", metavar="nvidia=2", help=say("opt.quota"))
+@click.option("--active/--inactive", default=None, help=say("opt.active"))
+def user_set(
+    name: str,
+    role: str | None,
+    group: str | None,
+    password: str | None,
+    password_stdin: bool,
+    quota: str | None,
+    active: bool | None,
+) -> None:
+    client = open_client()
+    given = _given_password(password, password_stdin)
+    if all(value is None for value in (role, group, given, quota, active)):
+        raise click.UsageError(say("up.bad_option", option="yard user set", problem="--role --group --password …"))
+    _set_place(client, name, role, group)
+    if active is not None:
+        client.change_user(name, active=active)
+    if quota is not None:
+        client.set_quota(group or _only_group(client, name), limits(quota), user=name)
+    if given is not None:
+        client.set_password(name, given)
+    note(say("done.changed", name=name))
+
+
+def _set_place(client: Client, name: str, role: str | None, group: str | None) -> None:
+    """Admin is a role on the whole platform; lead and member are roles in one group."""
+    if role == "admin":
+        client.change_user(name, admin=True)
+    elif role is not None and client.user(name).admin:
+        client.change_user(name, admin=False)
+    if group is not None:
+        client.set_member(group, name, role if role in ("lead", "member") else "member")
+    elif role in ("lead", "member"):
+        client.set_member(_only_group(client, name), name, role)
+
+
+def _only_group(client: Client, name: str) -> str:
+    groups = [m.group for m in client.user(name).groups]
+    if len(groups) != 1:
+        raise click.UsageError(say("up.bad_option", option="--group", problem=", ".join(groups) or say("none")))
+    return groups[0]
+
+
+@user.command("rm", help=say("rm"))
+@_name
+def user_rm(name: str) -> None:
+    open_client().remove_user(name)
+    note(say("done.removed", name=name))
+
+
+# --- groups -------------------------------------------------------------------------------------------------------
+
+
+@click.group(help=say("group"))
+def group() -> None:
+    """Text is in the phrases."""
+
+
+@group.command("create", help=say("create"))
+@_name
+@click.option("--quota", metavar="nvidia=8,cpu=64", default="", help=say("opt.quota"))
+@output_option
+def group_create(name: str, quota: str, output: str) -> None:
+    made = open_client().create_group(name, quota=limits(quota))
+    if output == "json":
+        print_json(made.raw)
+        return
+    note(say("done.created", name=made.name))
+
+
+@group.command("ls", help=say("list"))
+@output_option
+def group_ls(output: str) -> None:
+    print_listing(open_client().groups(), output, ["NAME", "MEMBERS", "QUOTA"], _group_row)
+
+
+def _group_row(team: Group) -> list[str]:
+    quotas = [f"{cells[2]}={cells[4]}" for cells in map(quota_row, team.quotas) if cells[1] == "-"]
+    return [team.name, str(len(team.members)), ",".join(quotas) or "-"]
+
+
+@group.command("show", help=say("show_one"))
+@_name
+@output_option
+def group_show(name: str, output: str) -> None:
+    team = open_client().group(name)
+    if output == "json":
+        print_json(team.raw)
+        return
+    click.echo(team.name)
+    if team.members:
+        print_table(["MEMBER", "ROLE"], [[member.user, member.role] for member in team.members])
+    if team.quotas:
+        print_table(["GROUP", "USER", "RESOURCE", "USED", "LIMIT"], [quota_row(line) for line in team.quotas])
+
+
+@group.command("set", help=say("set"))
+@_name
+@click.option("--quota", metavar="nvidia=8,cpu=64", help=say("opt.quota"))
+@click.option("--add", multiple=True, metavar="USER[:ROLE]", help=say("opt.add"))
+@click.option("--remove", multiple=True, metavar="USER", help=say("opt.remove"))
+def group_set(name: str, quota: str | None, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
+    if quota is None and not add and not remove:
+        raise click.UsageError(say("up.bad_option", option="yard group set", problem="--quota --add --remove"))
+    client = open_client()
+    if quota is not None:
+        client.set_quota(name, limits(quota))
+    for member in add:
+        person, _, role = member.partition(":")
+        client.set_member(name, person, role or "member")
+    for member in remove:
+        client.remove_member(name, member)
+    note(say("done.changed", name=name))
+
+
+@group.command("rm", help=say("rm"))
+@_name
+def group_rm(name: str) -> None:
+    open_client().remove_group(name)
+    note(say("done.removed", name=name))
+
+
+# --- tokens -------------------------------------------------------------------------------------------------------
+
+
+@click.group(help=say("token"))
+def token() -> None:
+    """Text is in the phrases."""
+
+
+@token.command("create", help=say("create"))
+@click.argument("name", default="yard")
+@click.option("--scope", type=click.Choice(["read", "write", "admin"]), default="write", help=say("opt.scope"))
+@click.option("--days", type=float, help=say("opt.days"))
+@click.option("--user", "person", metavar="U", help=say("opt.for_user"))
+@output_option
+def token_create(name: str, scope: str, days: float | None, person: str | None, output: str) -> None:
+    made = open_client().create_token(name, scope=scope, days=days, user=person)
+    if output == "json":
+        print_json(made.raw)
+        return
+    click.echo(made.token)
+    note(say("done.token", id=made.id))
+
+
+@token.command("ls", help=say("list"))
+@output_option
+def token_ls(output: str) -> None:
+    headings = ["ID", "NAME", "USER", "SCOPE", "CREATED", "EXPIRES", "LAST USED"]
+    print_listing(open_client().tokens(), output, headings, _token_row)
+
+
+def _token_row(key: Token) -> list[str]:
+    times = [local_time(at) or "-" for at in (key.created_at, key.expires_at, key.last_used_at)]
+    return [key.id, key.name, key.user, key.scope, *times]
+
+
+@token.command("show", help=say("show_one"))
+@click.argument("id")
+@output_option
+def token_show(id: str, output: str) -> None:
+    found = next((key for key in open_client().tokens() if id in (key.id, key.name)), None)
+    if found is None:
+        raise Refused(say("client.bad_name", name=id), NOT_FOUND)
+    if output == "json":
+        print_json(found.raw)
+        return
+    headings = ["id", "name", "user", "scope", "created", "expires", "last used"]
+    print_fields(list(zip(headings, _token_row(found), strict=True)))
+
+
+@token.command("rm", help=say("rm"))
+@click.argument("id")
+def token_rm(id: str) -> None:
+    open_client().remove_token(id)
+    note(say("done.removed", name=id))
+
+
+# --- audit --------------------------------------------------------------------------------------------------------
+
+
+@click.command(help=say("audit"))
+@click.option("--limit", type=click.IntRange(1), default=AUDIT_LIMIT, help=say("opt.limit"))
+@output_option
+def audit(limit: int, output: str) -> None:
+    print_listing(
+        open_client().audit(limit),
+        output,
+        ["TIME", "WHO", "ACTION", "OBJECT", "FROM", "OUTCOME"],
+        lambda line: [local_time(line.at), line.who, line.action, line.object, line.address, line.outcome],
+    )
+
+
+COMMANDS = (user, group, token, audit)

@@ -1,0 +1,205 @@
+"""The command's own phrases, in English and Chinese. The server's words come from the server in the same language."""
+
+from __future__ import annotations
+
+import os
+
+from gpuyard.cli.help_phrases import HELP
+from gpuyard.sdk.finding import choose_language
+
+LANGUAGE = choose_language(os.environ)
+
+_TABLE: dict[str, tuple[str, str]] = {
+    # Watching a job
+    "run.submitted": ("{id} submitted", "{id} 已提交"),
+    "run.state": ("{id} is {state}", "{id} 状态：{state}"),
+    "run.state_because": ("{id} is {state}: {reason}", "{id} 状态：{state}：{reason}"),
+    "run.attempt": ("{id} begins attempt {number}", "{id} 开始第 {number} 次尝试"),
+    "run.first_replicas": (
+        "showing the first {shown} of {all} replicas; the others: yard logs {id} --replica NAME",
+        "仅显示前 {shown} 个副本（共 {all} 个）；其他副本：yard logs {id} --replica 名称",
+    ),
+    "run.succeeded": ("{id} succeeded after {time}", "{id} 成功，用时 {time}"),
+    "run.failed": ("{id} failed: {reason}", "{id} 失败：{reason}"),
+    "run.stopped": ("{id} was stopped: {reason}", "{id} 已停止：{reason}"),
+    "run.ask": (
+        "\n{id} is {state}. [s]top it, [d]etach and leave it, or [c]ontinue watching? ",
+        "\n{id} 状态：{state}。[s] 停止，[d] 离开并让它继续，[c] 继续查看？",
+    ),
+    "run.detached": (
+        "{id} goes on. See it: yard logs -f {id}   Stop it: yard stop {id}",
+        "{id} 仍在继续。查看：yard logs -f {id}   停止：yard stop {id}",
+    ),
+    "run.shipping": ("shipping {path}: {sent} of {size}", "上传 {path}：{sent} / {size}"),
+    "run.no_log": ("the log cannot be shown: {problem}", "无法显示日志：{problem}"),
+    "logs.not_started": ("{id} has no output yet: {reason}", "{id} 还没有输出：{reason}"),
+    "logs.gap": ("[{size} of the log were not kept here]", "[此处有 {size} 日志未保留]"),
+    "logs.replicas": (
+        "{id} has {count} replicas, this is {shown}; choose with --replica: {names}",
+        "{id} 有 {count} 个副本，当前显示 {shown}；用 --replica 选择：{names}",
+    ),
+    "wait.server": ("{problem}; trying again …", "{problem}；正在重试……"),
+    # Short confirmations
+    "done.stop": ("{id} is asked to stop", "已请求停止 {id}"),
+    "done.pause": (
+        "{id} is asked to pause; resume it with: yard resume {id}",
+        "已请求暂停 {id}；恢复：yard resume {id}",
+    ),
+    "done.resume": ("{id} goes on: back in the queue", "{id} 已恢复，重新排队"),
+    "done.cordon": ("{node} gets no new work", "{node} 不再接收新任务"),
+    "done.uncordon": ("{node} takes work again", "{node} 重新接收任务"),
+    "done.created": ("{name} is created", "已创建 {name}"),
+    "done.changed": ("{name} is changed", "已修改 {name}"),
+    "done.removed": ("{name} is removed", "已删除 {name}"),
+    "done.password": ("one-time password, shown once: {password}", "一次性密码（只显示一次）：{password}"),
+    "done.token": ("keep it safe, it is not shown again; id {id}", "请妥善保存，之后不再显示；编号 {id}"),
+    "done.backup": ("{file}: {size}", "{file}：{size}"),
+    "done.restore": ("restored from {file}; start the server with: yard up", "已从 {file} 恢复；启动服务：yard up"),
+    "ls.none": ("nothing yet. Start something: yard run -- echo hello", "还没有任务。试试：yard run -- echo hello"),
+    "ls.more": ("the newest {count}; more with --limit", "仅显示最新 {count} 条；用 --limit 查看更多"),
+    "why.ahead": ("before it: {ids}", "排在前面的：{ids}"),
+    "preview.starts": ("it would start now on {nodes}", "现在提交会立即在 {nodes} 上启动"),
+    "preview.waits": ("it would wait: {reason}", "现在提交会等待：{reason}"),
+    "preview.position": ("{count} before it in the queue", "队列中前面有 {count} 个"),
+    "quota.none": ("no quotas are set", "没有设置配额"),
+    "none": ("none", "无"),
+    # Login
+    "login.name": ("Name", "用户名"),
+    "login.password": ("Password", "密码"),
+    "login.must_change": ("The password must be changed now.", "必须先修改密码。"),
+    "login.new_password": ("New password", "新密码"),
+    "login.again": ("New password again", "再次输入新密码"),
+    "login.differ": ("the two new passwords differ", "两次输入的新密码不一致"),
+    "login.done": ("logged in at {url} as {name}; saved in {file}", "已登录 {url}，用户 {name}；保存于 {file}"),
+    "login.none": ("not logged in", "未登录"),
+    "logout.done": ("logged out of {url}", "已退出 {url}"),
+    "logout.kept": (
+        "the login is forgotten here, but the server could not take the token back: {problem}",
+        "本地登录已删除，但服务器未能吊销令牌：{problem}",
+    ),
+    "whoami.line": ("{name} ({scope}, by {via}) at {url}", "{name}（{scope}，方式 {via}）{url}"),
+    # Server
+    "up.ready": ("gpuyard is ready at {url}", "gpuyard 已就绪：{url}"),
+    "up.first": (
+        "First start. Log in to the console as admin with this one-time password, shown once: {password}",
+        "首次启动。请用管理员 admin 和以下一次性密码登录控制台（只显示一次）：{password}",
+    ),
+    "up.failed": ("the server did not start; the end of {log}:", "服务未能启动；{log} 末尾："),
+    "up.slow": (
+        "the server has not answered within {seconds} s; see {log}",
+        "服务在 {seconds} 秒内没有响应；请查看 {log}",
+    ),
+    "up.stop_with": ("stop it with: yard down", "停止：yard down"),
+    "up.no_server_part": (
+        'the server part is not installed: pip install "gpuyard[server]" ({detail})',
+        '未安装服务端：pip install "gpuyard[server]"（{detail}）',
+    ),
+    "up.bad_option": ("{option}: {problem}", "{option}：{problem}"),
+    "down.none": ("no server runs on {data}", "{data} 上没有运行中的服务"),
+    "down.not_ours": (
+        "process {pid}, named in {data}, is not this server; nothing was stopped",
+        "{data} 中记录的进程 {pid} 不是本服务；未停止任何进程",
+    ),
+    "down.done": ("the server is stopped", "服务已停止"),
+    "down.goes_on": (
+        "{count} running jobs go on; the next `yard up` finds them again",
+        "{count} 个运行中的任务会继续；下次 `yard up` 会重新接管",
+    ),
+    "down.stuck": ("process {pid} has not ended after {seconds} s", "进程 {pid} 在 {seconds} 秒后仍未结束"),
+    "restore.running": (
+        "a server runs on {data}; stop it first: yard down",
+        "{data} 上有服务在运行；请先停止：yard down",
+    ),
+    "restore.no_file": ("{file} cannot be read: {problem}", "无法读取 {file}：{problem}"),
+    # Doctor
+    "doctor.server": ("the server at {url} answers in {took} ms", "服务 {url} 有响应，{took} 毫秒"),
+    "doctor.version": ("client and server are both {server}", "客户端与服务器版本均为 {server}"),
+    "doctor.version_differs": (
+        "this client is {client}, the server is {server}",
+        "客户端 {client}，服务器 {server}，版本不同",
+    ),
+    "doctor.clock": ("the clocks agree", "时钟一致"),
+    "doctor.clock_off": (
+        "the clocks are {seconds} s apart; set the time by NTP",
+        "时钟相差 {seconds} 秒；请用 NTP 校时",
+    ),
+    "doctor.login": ("you are {name} there", "当前身份：{name}"),
+    "doctor.cards": ("{count} cards found: {kinds}", "发现 {count} 张卡：{kinds}"),
+    "doctor.no_cards": ("no cards were found: only CPU work can run", "未发现卡：只能运行 CPU 任务"),
+    "doctor.data": ("the data folder {data} is private", "数据目录 {data} 权限正确"),
+    "doctor.data_open": ("{path} can be read by others: chmod go-rw it", "{path} 可被他人读取：请 chmod go-rw"),
+    "doctor.disk": ("{free} of disk are free", "磁盘剩余 {free}"),
+    "doctor.holes": ("the middle of long logs can be given back to the disk", "长日志的中段可以释放"),
+    "doctor.no_holes": (
+        "the file system cannot punch holes: long logs keep all their disk",
+        "文件系统不支持打洞：长日志会占用全部空间",
+    ),
+    "doctor.cgroups": ("cgroups {kind} keep the limits of jobs", "cgroup {kind} 可限制任务资源"),
+    "doctor.no_cgroups": (
+        "there are no cgroups: memory and process limits cannot be kept",
+        "没有 cgroup：无法限制内存与进程数",
+    ),
+    "doctor.foreign_cgroups": (
+        "cgroups {kind} are not yours to use: limits are not kept",
+        "无权使用 cgroup {kind}：资源限制不生效",
+    ),
+    "doctor.database": ("the database is sound", "数据库完好"),
+    "doctor.database_broken": (
+        "{file}: {problem}; bring a backup back: yard restore FILE --force",
+        "{file}：{problem}；请恢复备份：yard restore FILE --force",
+    ),
+    # Errors
+    "error.line": ("yard: {message}", "yard：{message}"),
+    "error.file": ("{file}: {problem}", "{file}：{problem}"),
+    "error.bug": (
+        "something unexpected happened: {problem}. YARD_DEBUG=1 shows where",
+        "发生了意外错误：{problem}。设置 YARD_DEBUG=1 可查看详情",
+    ),
+    "error.next.login": ("log in with: yard login URL", "登录：yard login URL"),
+    "error.next.ls": ("see what there is with: yard ls", "查看现有任务：yard ls"),
+    "error.next.up": (
+        "start a server with: yard up    or say where it is: YARD_URL=http://HOST:PORT",
+        "启动服务：yard up    或指定地址：YARD_URL=http://主机:端口",
+    ),
+    "error.next.doctor": ("look into it with: yard doctor", "检查问题：yard doctor"),
+    "error.next.insecure": (
+        "use https, or --insecure-http if the network is trusted",
+        "请使用 https；若网络可信，可加 --insecure-http",
+    ),
+    "client.no_server": ("no server runs on the data folder {data}", "数据目录 {data} 上没有运行中的服务"),
+    "client.unreachable": ("the server at {url} does not answer: {detail}", "服务 {url} 没有响应：{detail}"),
+    "client.not_owner": ("the data folder {data} belongs to someone else", "数据目录 {data} 属于其他人"),
+    "client.bad_url": ("not an address of a server: {url}", "不是有效的服务地址：{url}"),
+    "client.bad_name": ("not a name: “{name}”", "不是有效的名称：“{name}”"),
+    "client.bad_ca_file": ("YARD_CA_FILE {file} cannot be read: {detail}", "无法读取 YARD_CA_FILE {file}：{detail}"),
+    "client.odd_answer": (
+        "the server gave an answer that is not gpuyard's (status {status})",
+        "服务器返回了非 gpuyard 的响应（状态码 {status}）",
+    ),
+    "client.insecure_http": (
+        "{url} is not encrypted: a password sent there can be read by others on the way",
+        "{url} 未加密：密码在传输途中可能被他人读取",
+    ),
+    "client.workdir_missing": ("{path} is not a folder", "{path} 不是目录"),
+    "client.workdir_unreadable": ("cannot read {path}: {detail}", "无法读取 {path}：{detail}"),
+    "client.workdir_link_outside": (
+        "the link {path} leads out of the folder, to {target}; copy what it points at, or name it in .yardignore",
+        "链接 {path} 指向目录之外的 {target}；请复制其内容，或写入 .yardignore",
+    ),
+    "client.workdir_too_large": (
+        "{path} is too large to ship: {size} or more in {entries} entries, the limit is {limit}. Biggest: {biggest}. "
+        "Name what is not needed in .yardignore",
+        "{path} 太大，无法上传：{entries} 项共 {size} 以上，上限 {limit}。最大的：{biggest}。"
+        "请把不需要的写入 .yardignore",
+    ),
+}
+
+
+def say(key: str, **facts: object) -> str:
+    """The phrase in the chosen language, with its facts filled in."""
+    english, chinese = _TABLE.get(key) or HELP[key]
+    return (chinese if LANGUAGE == "zh" else english).format(**facts)
+
+
+def knows(key: str) -> bool:
+    return key in _TABLE

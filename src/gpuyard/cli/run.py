@@ -1,0 +1,95 @@
+"""`yard run`: a command made into a job, watched until its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from gpuyard.cli.output import note
+from gpuyard.cli.phrases import say
+from gpuyard.cli.shared import open_client
+from gpuyard.domain.resources import show_bytes
+
+_ONE_ARGUMENT_SETTINGS = {"allow_interspersed_args": False}  # everything after the first word belongs to the command
+
+
+@click.command(help=say("run"), context_settings=_ONE_ARGUMENT_SETTINGS)
+@click.option("--name", help=say("opt.name"))
+@click.option("--cards", metavar="N", help=say("opt.cards"))
+@click.option("--device", metavar="T", help=say("opt.device"))
+@click.option("--cpu", metavar="C", help=say("opt.cpu"))
+@click.option("--memory", metavar="M", help=say("opt.memory"))
+@click.option("--shm", metavar="S", help=say("opt.shm"))
+@click.option("--image", metavar="I", help=say("opt.image"))
+@click.option("--replicas", metavar="R", type=int, help=say("opt.replicas"))
+@click.option("--env", multiple=True, metavar="K=V", help=say("opt.env"))
+@click.option("--workdir", metavar="DIR", help=say("opt.workdir"))
+@click.option("--group", metavar="G", help=say("opt.group"))
+@click.option("--priority", metavar="P", type=int, help=say("opt.priority"))
+@click.option("--max-time", metavar="T", help=say("opt.max_time"))
+@click.option("--retries", metavar="N", type=int, help=say("opt.retries"))
+@click.option("--preemptible", is_flag=True, default=None, help=say("opt.preemptible"))
+@click.option("--detach", is_flag=True, help=say("opt.run_detach"))
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(command: tuple[str, ...], detach: bool, env: tuple[str, ...], workdir: str | None, **asked: Any) -> int:
+    job_file = job_of(command, _environment(env), asked)
+    client = open_client()
+    if workdir is not None:
+        job_file["workdir"] = client.ship_workdir(workdir, progress=_progress(workdir))
+    job = client.submit(**job_file)
+    if detach:
+        click.echo(job.id)
+        return 0
+    note(say("run.submitted", id=job.id))
+    from gpuyard.cli.watch import watch
+
+    return watch(job)
+
+
+def job_of(command: tuple[str, ...], env: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:
+    """The job as a job file. One argument with blanks in it is a line for the shell, as with ssh."""
+    job = {key: _number_or_text(value) for key, value in asked.items() if value is not None}
+    job["command"] = command[0] if len(command) == 1 and " " in command[0].strip() else list(command)
+    if env:
+        job["env"] = env
+    return job
+
+
+def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
+    env = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or (not equals and name not in os.environ):
+            raise click.BadParameter(f"{pair!r}: K=V", param_hint="--env")
+        env[name] = value if equals else os.environ[name]
+    return env
+
+
+def _number_or_text(value: Any) -> Any:
+    """`2` and `0.5` as numbers, `16G` as it is: what it means is the server's to say."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        try:
+            found = kind(value)
+        except ValueError:
+            continue
+        return found if found == found and abs(found) != float("inf") else value
+    return value
+
+
+def _progress(folder: str) -> Any:
+    if not sys.stderr.isatty():
+        return None
+
+    def tell(sent: int, size: int) -> None:
+        line = say("run.shipping", path=folder, sent=show_bytes(sent), size=show_bytes(size))
+        click.echo(f"\r\x1b[K{line}", err=True, nl=sent >= size)
+
+    return tell
+
+
+COMMANDS = (run,)

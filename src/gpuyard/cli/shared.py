@@ -1,0 +1,76 @@
+"""What several commands need: the client, and the options they have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gpuyard.cli.failures import words_of
+from gpuyard.cli.output import note, print_json, print_table
+from gpuyard.cli.phrases import LANGUAGE, say
+
+if TYPE_CHECKING:
+    from gpuyard.sdk.client import Client
+    from gpuyard.sdk.results import Told
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def open_client() -> Client:
+    """The server this person means. The SDK is loaded here and not before: `--help` must not pay for it."""
+    from gpuyard.sdk.client import SUBMIT_PATIENCE_SECONDS, WATCH_PATIENCE_SECONDS, Client
+
+    return Client(
+        language=LANGUAGE,
+        submit_patience_seconds=_patience(SUBMIT_PATIENCE_SECONDS),
+        patience_seconds=_patience(WATCH_PATIENCE_SECONDS),
+        say_waiting=lambda error: note(say("wait.server", problem=words_of(error))),
+    )
+
+
+def _patience(usual: float) -> float:
+    """YARD_RETRY_SECONDS: for scripts that would rather fail soon."""
+    text = os.environ.get("YARD_RETRY_SECONDS")
+    try:
+        return float(text) if text else usual
+    except ValueError:
+        raise click.UsageError(f"YARD_RETRY_SECONDS={text}: a number of seconds") from None
+
+
+def output_option(command: F) -> F:
+    return click.option(
+        "-o", "--output", type=click.Choice(["table", "json"]), default="table", help=say("opt.output")
+    )(command)
+
+
+def print_listing(
+    items: Iterable[Told], output: str, headings: list[str], row: Callable[[Any], list[str]], none: str = ""
+) -> None:
+    """A listing as JSON (the server's own objects) or as a table."""
+    told = list(items)
+    if output == "json":
+        print_json([item.raw for item in told])
+    elif told:
+        print_table(headings, [row(item) for item in told])
+    else:
+        note(none or say("none"))
+
+
+def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
+    """`K=V` given several times."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{pair!r}: KEY=VALUE", param_hint=option)
+        found[key] = value
+    return found
+
+
+def limits(text: str) -> dict[str, str | None]:
+    """`nvidia=8,cpu=64,memory=none`."""
+    pairs = key_values((part.strip() for part in text.split(",") if part.strip()), "--quota")
+    return {key: None if value.lower() in ("", "none") else value for key, value in pairs.items()}

@@ -1,0 +1,214 @@
+"""Watching one job to its end: its output on stdout as it comes, what happens to it on stderr.
+
+The main thread looks at the job's state and answers Ctrl-C; one thread per replica brings its log.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuyard.cli.failures import INTERRUPTED, words_of
+from gpuyard.cli.output import note, printable, spent
+from gpuyard.cli.phrases import say
+from gpuyard.domain.resources import show_bytes
+from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.follow import LogPiece, LogSource, follow_log
+from gpuyard.sdk.job import Job, exit_code_of
+
+if TYPE_CHECKING:
+    from gpuyard.sdk.wire import Wire
+
+MOST_REPLICAS_SHOWN = 16
+LONGEST_LINE = 64 * 1024
+QUICKEST_LOOK_SECONDS, SLOWEST_LOOK_SECONDS = 0.1, 1.0
+_HAS_OUTPUT = ("starting", "running", "stopping", "succeeded", "failed", "stopped")
+
+
+class Screen:
+    """stdout, shared by the replicas. Nothing is written while a question is on the screen."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def write(self, text: str) -> None:
+        with self.lock:
+            sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+            sys.stdout.buffer.flush()
+
+
+class LabelledLines:
+    """Whole lines with the replica's name before each, so that several logs can share the screen."""
+
+    def __init__(self, screen: Screen, label: str) -> None:
+        self._screen, self._label, self._pending = screen, label, ""
+
+    def write(self, text: str) -> None:
+        *lines, self._pending = (self._pending + text).split("\n")
+        if len(self._pending) > LONGEST_LINE:
+            lines, self._pending = [*lines, self._pending], ""
+        if lines:
+            # Of a progress bar, only what it showed last.
+            shown = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)
+            self._screen.write("".join(f"{self._label} | {line}\n" for line in shown))
+
+    def finish(self) -> None:
+        if self._pending:
+            self.write("\n")
+
+
+class Follower(threading.Thread):
+    """Brings the log of one replica to the screen."""
+
+    def __init__(self, wire: Wire, source: LogSource, out: Screen | LabelledLines, woken: threading.Event) -> None:
+        super().__init__(daemon=True, name=f"log {source.replica}")
+        self._wire, self._source, self._out, self._woken = wire, source, out, woken
+        self.problem: YardApiError | OSError | None = None
+
+    def run(self) -> None:
+        try:
+            for piece in follow_log(self._wire, self._source):
+                write_piece(piece, self._out)
+            if isinstance(self._out, LabelledLines):
+                self._out.finish()
+        except (YardApiError, OSError) as problem:
+            self.problem = problem
+        finally:
+            self._woken.set()
+
+
+def write_piece(piece: LogPiece, out: Screen | LabelledLines) -> None:
+    if piece.dropped:
+        note(say("logs.gap", size=show_bytes(piece.end - piece.start)))
+    else:
+        out.write(piece.text)
+
+
+class Watch:
+    """The state of watching: what was told already, and which attempt's logs are being brought."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.screen = Screen()
+        self.woken = threading.Event()
+        self.followers: list[Follower] = []
+        self.attempt = 0
+        self.told = ("", "")
+        self.pause = QUICKEST_LOOK_SECONDS
+
+    def look(self) -> bool:
+        """Look once. True when the job has ended and all its output is shown."""
+        self._raise_if_nobody_reads()
+        self.job = self.job.refresh(patience_seconds=self.job.client.patience_seconds)
+        self._tell_state()
+        if self.job.attempt > self.attempt and self.job.state in _HAS_OUTPUT and not self._busy():
+            self._follow_attempt()
+        return self.job.ended and not self._busy()
+
+    def rest(self) -> None:
+        """Until the next look: sooner when a log ended, since then something has happened."""
+        if self.woken.wait(self.pause):
+            self.woken.clear()
+            self.pause = QUICKEST_LOOK_SECONDS
+        else:
+            self.pause = min(self.pause * 1.3, SLOWEST_LOOK_SECONDS)
+
+    def problems(self) -> list[YardApiError]:
+        found = (follower.problem for follower in self.followers)
+        return [problem for problem in found if isinstance(problem, YardApiError)]
+
+    def _raise_if_nobody_reads(self) -> None:
+        for follower in self.followers:
+            if isinstance(follower.problem, OSError):
+                raise follower.problem
+
+    def _busy(self) -> bool:
+        return any(follower.is_alive() for follower in self.followers)
+
+    def _tell_state(self) -> None:
+        job = self.job
+        news = (job.state, job.reason)
+        if job.ended or news == self.told:
+            return
+        self.told = news
+        self.pause = QUICKEST_LOOK_SECONDS
+        phrase = "run.state_because" if job.reason else "run.state"
+        note(say(phrase, id=job.id, state=job.state, reason=printable(job.reason)))
+
+    def _follow_attempt(self) -> None:
+        job = self.job
+        if self.attempt:
+            note(say("run.attempt", id=job.id, number=job.attempt))
+        self.attempt = job.attempt
+        names = [r.replica for attempt in job.attempts if attempt.number == job.attempt for r in attempt.replicas]
+        shown = names[:MOST_REPLICAS_SHOWN]
+        if len(names) > len(shown):
+            note(say("run.first_replicas", shown=len(shown), all=len(names), id=job.id))
+        self.followers = [
+            Follower(
+                job.client.wire,
+                LogSource(job.id, job.attempt, name),
+                self.screen if len(names) == 1 else LabelledLines(self.screen, name),
+                self.woken,
+            )
+            for name in shown
+        ]
+        for follower in self.followers:
+            follower.start()
+
+
+def watch(job: Job) -> int:
+    """Show everything until the end; returns the exit code of `yard run`."""
+    state = Watch(job)
+    stopped_by_us = False
+    while True:
+        try:
+            if state.look():
+                break
+            state.rest()
+        except KeyboardInterrupt:
+            answer = _ask(state)
+            if answer in ("d", ""):
+                note(say("run.detached", id=job.id))
+                return 0 if answer == "d" else INTERRUPTED
+            if answer == "s":
+                stopped_by_us = True
+                _stop(state)
+    for problem in state.problems():
+        note(say("run.no_log", problem=words_of(problem)))
+    tell_verdict(state.job)
+    return INTERRUPTED if stopped_by_us and state.job.state == "stopped" else exit_code_of(state.job)
+
+
+def _ask(state: Watch) -> str:
+    """What Ctrl-C meant: s, d or c; empty when there is nobody to ask."""
+    if not sys.stdin.isatty():
+        return ""
+    with state.screen.lock:
+        try:
+            while True:
+                click.echo(say("run.ask", id=state.job.id, state=state.job.state), err=True, nl=False)
+                answer = sys.stdin.readline()
+                if not answer:
+                    return "d"
+                if answer.strip()[:1].lower() in ("s", "d", "c"):
+                    return answer.strip()[:1].lower()
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            return "d"
+
+
+def _stop(state: Watch) -> None:
+    try:
+        state.job.stop()
+        note(say("done.stop", id=state.job.id))
+    except YardApiError as error:  # it may have ended in between: the next look tells
+        note(words_of(error))
+
+
+def tell_verdict(job: Job) -> None:
+    reason = printable(job.reason)
+    note(say(f"run.{job.state}", id=job.id, reason=reason, time=spent(job.started_at, job.ended_at) or "0s"))
