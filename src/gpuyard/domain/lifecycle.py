@@ -13,6 +13,7 @@ from the state by control, again and again, so nothing is lost when a process di
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -168,18 +169,23 @@ def _observe(workload: Workload, event: Observed, now: float) -> Step:
     workload = replace(workload, attempt=attempt)
     if all(r.seen.life is Life.ENDED for r in attempt.replicas):
         return _settle(workload, now)
-    failed = next((r for r in attempt.replicas if r.seen.cause is not None), None)
-    if failed is not None:
-        return _begin_ending(workload, _failure(failed), now)
-    if workload.state is State.STARTING and all(
-        r.seen.life is not Life.ABSENT and r.seen.started_at for r in attempt.replicas
-    ):
-        started = now if attempt.started_at is None else attempt.started_at
-        workload = replace(
-            workload, attempt=replace(attempt, started_at=started), started_at=workload.started_at or now
-        )
+    failure = _first_failure(attempt)
+    if failure is not None:
+        return _begin_ending(workload, failure, now)
+    if workload.state is State.STARTING and all(_has_started(r) for r in attempt.replicas):
+        workload = _with_start(workload, now)
         return _moved(workload, State.RUNNING, because(Code.RUNNING, attempt=attempt.number), now)
     return Step(workload)
+
+
+def _has_started(replica: Replica) -> bool:
+    return replica.seen.life is not Life.ABSENT and replica.seen.started_at is not None
+
+
+def _with_start(workload: Workload, at: float) -> Workload:
+    """Note when the attempt started, and the workload if it never did before."""
+    attempt = replace(_attempt(workload), started_at=at)
+    return replace(workload, attempt=attempt, started_at=at if workload.started_at is None else workload.started_at)
 
 
 def _launch_failed(workload: Workload, event: LaunchFailed, now: float) -> Step:
@@ -235,10 +241,10 @@ def _stop_instead(workload: Workload, event: StopAsked, now: float) -> Step:
 
 def _settle(workload: Workload, now: float) -> Step:
     """The last replica is gone: what becomes of the workload?"""
+    workload = _with_missed_start(workload)
     attempt = _attempt(workload)
-    ending = attempt.ending or _natural_ending(attempt)
-    attempt = replace(attempt, ending=ending, ended_at=now)
-    workload = replace(workload, attempt=attempt)
+    ending = attempt.ending or _first_failure(attempt)
+    workload = replace(workload, attempt=replace(attempt, ending=ending, ended_at=now))
     if ending is None:
         return _moved(workload, State.SUCCEEDED, because(Code.SUCCEEDED), now, ended_at=now, exit_code=0)
     if ending.verdict is Verdict.STOPPED:
@@ -250,6 +256,13 @@ def _settle(workload: Workload, now: float) -> Step:
     if ending.verdict is Verdict.PREEMPTED:
         return _moved(workload, State.QUEUED, ending.reason, now)
     return _retry_or_fail(workload, ending, now)
+
+
+def _with_missed_start(workload: Workload) -> Workload:
+    """Work that ended before anyone saw it run did run: its replicas tell when."""
+    attempt = _attempt(workload)
+    starts = [r.seen.started_at for r in attempt.replicas if r.seen.started_at is not None]
+    return workload if attempt.started_at is not None or not starts else _with_start(workload, max(starts))
 
 
 def _retry_or_fail(workload: Workload, ending: Ending, now: float) -> Step:
@@ -266,7 +279,8 @@ def _retry_or_fail(workload: Workload, ending: Ending, now: float) -> Step:
 
 def back_off_seconds(retries_used: int) -> float:
     """2, 4, 8 ... seconds, at most five minutes: a crash loop must not keep the platform busy."""
-    return float(min(BACK_OFF_BASE_SECONDS * 2**retries_used, BACK_OFF_MAX_SECONDS))
+    doublings = min(retries_used, 30)  # far beyond the limit, and never too large for a float
+    return min(BACK_OFF_BASE_SECONDS * 2.0**doublings, BACK_OFF_MAX_SECONDS)
 
 
 # --- small pieces -------------------------------------------------------------------------------------------------
@@ -292,12 +306,15 @@ def _failure(replica: Replica) -> Ending:
     return Ending(Verdict.FAILED, reason, replica.seen.cause, replica.seen.exit_code)
 
 
-def _natural_ending(attempt: Attempt) -> Ending | None:
-    """None when every replica ended well; otherwise the failure of the one that ended first."""
+def _first_failure(attempt: Attempt) -> Ending | None:
+    """None when no replica failed; otherwise the failure of the one that ended first, which drew the others along.
+
+    One whose end has no known time (its machine is lost) comes last: the others say more.
+    """
     failed = [r for r in attempt.replicas if r.seen.cause is not None]
     if not failed:
         return None
-    return _failure(min(failed, key=lambda r: (r.seen.ended_at or 0.0, r.id)))
+    return _failure(min(failed, key=lambda r: (math.inf if r.seen.ended_at is None else r.seen.ended_at, r.id)))
 
 
 def _moved(workload: Workload, state: State, reason: Reason, now: float, **changes: object) -> Step:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-NAME_RULE = re.compile(r"^[a-z][a-z0-9_-]{0,31}$")
+NAME_RULE = re.compile(r"^[a-z][a-z0-9_-]{0,31}\Z")
 
 
 class Role(StrEnum):

@@ -47,14 +47,20 @@ class Resources:
     cards: Cards | None = None
 
 
-_BYTES = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*$", re.IGNORECASE)
+LONGEST_AMOUNT = 32  # checked before matching: whitespace without end would keep the patterns below busy
+
+_BYTES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 _SCALE = {"": 1, "k": KIB, "m": MIB, "g": GIB, "t": TIB}
+
+
+def _match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return pattern.fullmatch(text) if len(text) <= LONGEST_AMOUNT else None
 
 
 def parse_bytes(text: str) -> int:
     """`16G`, `16Gi`, `512MB`, `1.5g`, `1048576`. G and Gi are both 2^30: people mean the same by them."""
-    match = _BYTES.match(text)
-    if not match or len(text) > 32:
+    match = _match(_BYTES, text)
+    if not match:
         raise ValueError("expected an amount like 512M, 16G or 1.5T")
     number, unit, _ = match.groups()
     value = round(float(number) * _SCALE[unit.lower()])
@@ -63,13 +69,13 @@ def parse_bytes(text: str) -> int:
     return value
 
 
-_CPU = re.compile(r"^\s*(?:(\d+)m|(\d+(?:\.\d{1,3})?))\s*$")
+_CPU = re.compile(r"\s*(?:(\d+)m|(\d+(?:\.\d{1,3})?))\s*", re.ASCII)
 
 
 def parse_cpu(text: str) -> int:
     """`4`, `0.5`, `500m` -> thousandths of a core."""
-    match = _CPU.match(text)
-    if not match or len(text) > 32:
+    match = _match(_CPU, text)
+    if not match:
         raise ValueError("expected cores like 4, 0.5 or 500m")
     milli = int(match.group(1)) if match.group(1) else round(float(match.group(2)) * 1000)
     if not 0 < milli <= MAX_CPU_MILLI:
@@ -77,13 +83,13 @@ def parse_cpu(text: str) -> int:
     return milli
 
 
-_CARDS = re.compile(r"^\s*(\d+(?:\.\d{1,3})?)\s*$")
+_CARDS = re.compile(r"\s*(\d+(?:\.\d{1,3})?)\s*", re.ASCII)
 
 
 def parse_cards(text: str) -> int:
     """`2`, `0.5` -> thousandths of a card; 0 means none."""
-    match = _CARDS.match(text)
-    if not match or len(text) > 32:
+    match = _match(_CARDS, text)
+    if not match:
         raise ValueError("expected a number of cards like 1, 8 or 0.5")
     milli = round(float(match.group(1)) * WHOLE_CARD)
     if milli > MAX_CARDS_MILLI:
@@ -93,14 +99,17 @@ def parse_cards(text: str) -> int:
     return milli
 
 
-_DURATION = re.compile(r"^\s*(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(?:(\d+(?:\.\d+)?)s?)?\s*$", re.IGNORECASE)
+_DURATION = re.compile(
+    r"\s*(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(?:(\d+(?:\.\d+)?)s)?\s*", re.IGNORECASE | re.ASCII
+)
+_SECONDS = re.compile(r"\s*\d+(?:\.\d+)?\s*", re.ASCII)
 MAX_SECONDS = 366 * 86400
 
 
 def parse_duration(text: str) -> float:
-    """`90`, `90s`, `30m`, `2h30m`, `1d` -> seconds."""
-    match = _DURATION.match(text)
-    if not match or not any(match.groups()) or len(text) > 32:
+    """`90`, `90s`, `30m`, `2h30m`, `1d` -> seconds. In `2h30` nobody knows what 30 means, so it is refused."""
+    match = _match(_DURATION, f"{text.strip()}s" if _match(_SECONDS, text) else text)
+    if not match or not any(match.groups()):
         raise ValueError("expected a time like 90s, 30m, 2h30m or 1d")
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
     total = days * 86400 + hours * 3600 + minutes * 60 + seconds

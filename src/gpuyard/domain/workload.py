@@ -15,10 +15,10 @@ DEFAULT_PRIORITY = 500
 MIN_PRIORITY, MAX_PRIORITY = 1, 1000
 DEFAULT_GRACE_SECONDS = 10.0
 MAX_REPLICAS = 100_000
-ID_RULE = re.compile(r"^[a-z][a-z0-9]{9}$")
-JOB_NAME_RULE = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62})$")
-ROLE_NAME_RULE = re.compile(r"^[a-z][a-z0-9]{0,15}$")
-ENV_NAME_RULE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
+ID_RULE = re.compile(r"^[a-z][a-z0-9]{9}\Z")
+JOB_NAME_RULE = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62})\Z")
+ROLE_NAME_RULE = re.compile(r"^[a-z][a-z0-9]{0,15}\Z")
+ENV_NAME_RULE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
 
 class Kind(StrEnum):

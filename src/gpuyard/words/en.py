@@ -197,7 +197,7 @@ SENTENCES: Mapping[Code, Template] = {
     ),
     Code.STORE_NEWER: (
         "The database was written by a newer gpuyard[ (schema {found}; this one knows {known})]. "
-        "Start the newer version, or restore a backup of this one."
+        "Install the newer gpuyard."
     ),
     Code.BAD_BACKUP: "The backup[ {path}] cannot be used[: {problem:problem}]. Nothing was changed.",
     Code.GENERATION_MOVED: "The {what:noun} was changed by somebody else in the meantime. Look again and repeat it.",

@@ -155,9 +155,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.BUSY_STORE: "数据库繁忙[，等了 {seconds:seconds}仍未成功]。没有做任何改动，请稍后再试。",
     Code.STORE_FULL: "服务器磁盘已满，没有做任何改动。请清理空间，或联系管理员。",
     Code.STORE_CORRUPT: "数据库[ {path} ]已损坏[（{detail}）]，没有做任何改动。请恢复最近的备份[：`{command}`]。",
-    Code.STORE_NEWER: (
-        "数据库是更新版本的 gpuyard 写的[（数据结构 {found}，当前版本只认识 {known}）]。请使用新版本，或恢复当前版本的备份。"
-    ),
+    Code.STORE_NEWER: ("数据库是更新版本的 gpuyard 写的[（数据结构 {found}，当前版本只认识 {known}）]。请安装新版本。"),
     Code.BAD_BACKUP: "备份[ {path} ]无法使用[：{problem:problem}]。没有做任何改动。",
     Code.GENERATION_MOVED: "{what:noun}刚刚被别人改过，请重新查看后再操作。",
     Code.SAME_KEY_OTHER_JOB: "幂等键[ `{key}` ]已经用在另一个不同的任务上，请换一个新的。",
