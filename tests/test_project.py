@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuyard.cli.main import yard
+
 PROJECT = Path(__file__).parent.parent
 READMES = ("README.md", "README.zh.md")
 PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md")
@@ -32,6 +34,12 @@ def test_both_readmes_lead_to_the_same_first_job(page: str) -> None:
 def test_both_readmes_name_the_same_commands() -> None:
     english, chinese = (set(re.findall(r"\byard [a-z]+", text_of(page))) for page in READMES)
     assert english == chinese
+
+
+def test_the_readme_names_every_command_there_is_and_no_other() -> None:
+    named = set(re.findall(r"yard ([a-z]+)", text_of("README.md")))
+    short = set(re.findall(r"`(pause|resume|rerun)\b", text_of("README.md")))  # named after `yard stop` in one line
+    assert named | short == set(yard.commands) - {"version"}
 
 
 def test_the_checks_run_what_the_readme_says() -> None:
