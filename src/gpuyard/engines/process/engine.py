@@ -1,0 +1,276 @@
+"""The process engine: tells supervisors what to do and reads what they recorded. Nothing that matters is in memory."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpuyard.devices.holders import find_holders
+from gpuyard.devices.probe import DeviceProbe
+from gpuyard.domain.cluster import Card, Node
+from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.resources import GIB
+from gpuyard.domain.workload import Life, ReplicaId, Seen
+from gpuyard.engines.process import machine as this_machine
+from gpuyard.engines.process import people, starter, verdicts
+from gpuyard.engines.process.layout import Layout
+from gpuyard.engines.process.replicas import Replicas
+from gpuyard.engines.process.requests import Machine, render
+from gpuyard.engines.process.rooms import check_mounts, find_programs
+from gpuyard.engines.process.supervision import cgroups, processes, record
+from gpuyard.engines.process.wake import WakeBell
+from gpuyard.engines.seam import CardUse, LaunchRequest, Usage
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+CGROUPS = Path("/sys/fs/cgroup")
+_BEGIN_SECONDS = 2.0  # a supervisor that holds the lock records that it has begun long before this
+
+
+class ProcessEngine:
+    """Replicas as processes of this machine."""
+
+    name = "process"
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        devices: Sequence[DeviceProbe] = (),
+        log_limit_bytes: int = GIB,
+        pids_limit: int = 4096,
+        cgroup_root: Path = CGROUPS,
+        boot_id_path: Path = BOOT_ID,
+        server_path: str | None = None,
+    ) -> None:
+        layout = Layout(data.resolve())
+        layout.prepare()
+        path = os.environ.get("PATH", "") if server_path is None else server_path
+        self._layout = layout
+        self._probes = tuple(devices)
+        self._machine = Machine(
+            layout=layout,
+            programs=find_programs(path, sys.base_prefix, sys.prefix),
+            is_root=os.geteuid() == 0,
+            log_limit_bytes=log_limit_bytes,
+            pids_limit=pids_limit,
+            boot_id_path=str(boot_id_path),
+        )
+        self._cgroup_root = cgroup_root
+        self._node = socket.gethostname()
+        self._replicas = Replicas(
+            layout, cgroups.find_parent(str(cgroup_root), this_machine.OWN_GROUPS), str(boot_id_path)
+        )
+        self._bell = WakeBell(layout.run)
+
+    # --- the five verbs -------------------------------------------------------------------------------------------
+
+    def nodes(self) -> Sequence[Node]:
+        cards = self._name_holders([card for probe in self._probes for card in probe.look()])
+        cpu, memory = this_machine.cpu_milli(self._cgroup_root), this_machine.memory(self._cgroup_root)
+        return [Node(self._node, cpu, memory, tuple(cards))]
+
+    def launch(self, request: LaunchRequest) -> str:
+        self._refuse_what_cannot_be(request)
+        folder = self._layout.replica(request.id)
+        handle = str(folder.relative_to(self._layout.data))
+        if record.exists(str(folder), record.STATUS) or record.exists(str(folder), record.TOMBSTONE):
+            return handle
+        try:
+            self._prepare(request, folder)
+        except OSError as problem:
+            raise _launch_failed(request.id, f"its folder could not be made: {problem}") from problem
+        self._start(request.id, folder)
+        return handle
+
+    def observe(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Seen]:
+        return {id: self._look(id) for id in replicas}
+
+    def stop(self, id: ReplicaId, handle: str | None, grace_seconds: float) -> None:
+        folder = str(self._layout.replica(id))
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        status = record.read(folder, record.STATUS)
+        if status is None and self._bury(folder):
+            return
+        if status is not None and status.get("life") == record.ENDED:
+            return
+        _ask_to_stop(folder, grace_seconds)
+        self._replicas.poke(record.read(folder, record.STATUS) or {})
+
+    def sweep(self, known: Iterable[ReplicaId]) -> Sequence[ReplicaId]:
+        keep = set(known)
+        strays = []
+        for id in self._layout.live_ids():
+            life = self._look(id).life
+            if life in (Life.ENDED, Life.ABSENT):
+                self._forget_live_mark(id)
+            elif id not in keep:
+                self.stop(id, None, 0.0)
+                strays.append(id)
+        self._replicas.end_stray_groups()
+        return strays
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        self._bell.add(call)
+
+    def close(self) -> None:
+        self._bell.close()
+        for probe in self._probes:
+            probe.close()
+
+    # --- what it can do besides -----------------------------------------------------------------------------------
+
+    def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
+        readings = {(r.device, r.index): r for probe in self._probes for r in probe.read()}
+        found: dict[ReplicaId, Usage] = {}
+        for id in replicas:
+            folder = str(self._layout.replica(id))
+            status, request = record.read(folder, record.STATUS), record.read(folder, record.REQUEST)
+            if not status or not request or status.get("life") != record.RUNNING:
+                continue
+            given = [readings[key] for index in request["cards"] if (key := (request["device"], index)) in readings]
+            cards = tuple(CardUse(r.index, r.percent, r.memory) for r in given)
+            found[id] = replace(self._replicas.usage(status), cards=cards)
+        return found
+
+    def log_path(self, id: ReplicaId) -> Path:
+        return self._layout.replica(id) / record.LOG
+
+    def forget(self, id: ReplicaId) -> None:
+        folder = self._layout.replica(id)
+        if self._look(id).life not in (Life.ENDED, Life.ABSENT):
+            raise EngineError(because(Code.ENGINE_CANNOT, engine=self.name, what=f"forget {id} while it runs"))
+        self._replicas.remove(folder)
+        self._forget_live_mark(id)
+
+    # --- pieces ---------------------------------------------------------------------------------------------------
+
+    def _refuse_what_cannot_be(self, request: LaunchRequest) -> None:
+        if self._machine.is_root and (request.uid <= 0 or request.gid <= 0):
+            raise EngineError(because(Code.ENGINE_CANNOT, engine=self.name, what="run work as root"))
+        if request.mounts and not self._machine.is_root:
+            raise EngineError(
+                because(Code.ENGINE_CANNOT, engine=self.name, what="mount folders unless it runs as root")
+            )
+        check_mounts(request.mounts, self._layout.data)
+
+    def _prepare(self, request: LaunchRequest, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        people.make_folders(request, self._layout, is_root=self._machine.is_root)
+        if self._machine.is_root:
+            people.write_names(request, folder, self._layout.home(request.owner))
+        group = self._replicas.group_for(request.id)
+        data = render(request, self._machine, self._given_cards(request), group)
+        record.write(str(folder), record.REQUEST, data)
+        self._layout.live_mark(request.id).touch()
+
+    def _given_cards(self, request: LaunchRequest) -> list[Card]:
+        wanted = {share.index for share in request.allotment.cards}
+        if not wanted:
+            return []
+        known = [card for probe in self._probes for card in probe.look() if card.device == request.allotment.device]
+        given = [card for card in known if card.index in wanted]
+        if len(given) != len(wanted):
+            raise _launch_failed(request.id, f"this machine does not have all of the cards {sorted(wanted)}")
+        return given
+
+    def _start(self, id: ReplicaId, folder: Path) -> None:
+        try:
+            answer = starter.start(folder)
+        except OSError as problem:
+            raise _launch_failed(id, f"its supervisor could not be started: {problem}") from problem
+        if answer is starter.Answer.UNSURE:
+            raise EngineUnsure(
+                because(Code.LAUNCH_FAILED, detail="its supervisor did not answer in time", replica=id.short)
+            )
+        if answer is starter.Answer.REFUSED:
+            self._forget_live_mark(id)
+        if answer is starter.Answer.FAILED and not record.exists(str(folder), record.STATUS):
+            self._forget_live_mark(id)
+            raise _launch_failed(id, f"its supervisor failed: {starter.last_words(folder)}")
+
+    def _look(self, id: ReplicaId) -> Seen:
+        folder = self._layout.replica(id)
+        status = record.read(str(folder), record.STATUS)
+        if status is None:
+            return Seen(Life.STARTING) if self._is_being_begun(str(folder)) else Seen()
+        if status.get("life") != record.ENDED and not self._replicas.is_supervised(status):
+            status = self._settle(id, folder)
+        return verdicts.seen(id, status, self._node)
+
+    def _is_being_begun(self, folder: str) -> bool:
+        """A supervisor that holds the lock and has recorded nothing yet."""
+        if not os.path.isdir(folder) or record.exists(folder, record.TOMBSTONE):
+            return False
+        return record.is_locked(folder)
+
+    def _settle(self, id: ReplicaId, folder: Path) -> dict[str, Any]:
+        """Nobody watches over it any more. End what is left of it, then write down once and for all how it ended."""
+        lock = record.take_lock(str(folder))
+        status = record.read(str(folder), record.STATUS) or {}
+        if lock is None:
+            return status
+        try:
+            if status.get("life") == record.ENDED:
+                return status
+            rebooted = status.get("boot_id") != processes.boot_id(self._machine.boot_id_path)
+            if not rebooted and not self._replicas.end_remains(id, status):
+                return status
+            how = record.REBOOTED if rebooted else record.LOST
+            status |= {"life": record.ENDED, "how": how, "exit_code": None, "ended_at": time.time()}
+            record.write(str(folder), record.STATUS, status)
+        finally:
+            os.close(lock)
+        self._forget_live_mark(id)
+        return status
+
+    def _bury(self, folder: str) -> bool:
+        """Leave a mark that it must never begin. False when it has begun or is about to."""
+        lock = record.take_lock(folder)
+        until = time.monotonic() + _BEGIN_SECONDS
+        while lock is None:
+            if record.exists(folder, record.STATUS) or time.monotonic() > until:
+                return False
+            time.sleep(0.002)
+            lock = record.take_lock(folder)
+        try:
+            if record.exists(folder, record.STATUS):
+                return False
+            record.write(folder, record.TOMBSTONE, {"at": time.time()})
+            return True
+        finally:
+            os.close(lock)
+
+    def _name_holders(self, cards: Sequence[Card]) -> list[Card]:
+        """A card still open in a process that it was not given to must not be given out."""
+        held = find_holders(card.path for card in cards if card.path)
+        if not held:
+            return list(cards)
+        owners = self._replicas.pids_by_card()
+        return [self._with_holder(card, held.get(card.path, []), owners) for card in cards]
+
+    def _with_holder(self, card: Card, held: Sequence[Any], owners: Mapping[tuple[str, int], set[int]]) -> Card:
+        strangers = [holder for holder in held if holder.pid not in owners.get((card.device, card.index), set())]
+        if not strangers or card.trouble:
+            return card
+        return replace(card, trouble=f"held by {strangers[0]}", holder_pid=strangers[0].pid)
+
+    def _forget_live_mark(self, id: ReplicaId) -> None:
+        self._layout.live_mark(id).unlink(missing_ok=True)
+
+
+def _ask_to_stop(folder: str, grace_seconds: float) -> None:
+    """Asked again with the same or a longer grace, nothing changes."""
+    asked = record.read(folder, record.STOP)
+    if asked is None or float(asked.get("grace", 0.0)) > grace_seconds:
+        record.write(folder, record.STOP, {"grace": grace_seconds})
+
+
+def _launch_failed(id: ReplicaId, detail: str) -> EngineError:
+    return EngineError(because(Code.LAUNCH_FAILED, detail=detail, replica=id.short))

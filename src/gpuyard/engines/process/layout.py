@@ -1,0 +1,64 @@
+"""Where things are in the data folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuyard.domain.errors import EngineError
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.workload import ReplicaId
+
+_SAFE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._@-]{0,127}$")
+_REPLICA = re.compile(r"^([^-/]+)-(\d+)-([^-/]+)-(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    data: Path
+
+    @property
+    def run(self) -> Path:
+        return self.data / "run"
+
+    @property
+    def live(self) -> Path:
+        """One empty file per replica that may be alive: finding them does not cost a walk through all history."""
+        return self.run / "live"
+
+    @property
+    def wake_socket(self) -> Path:
+        return self.run / "wake.sock"
+
+    def replica(self, id: ReplicaId) -> Path:
+        return self.data / "replicas" / _safe(id.workload) / str(id.attempt) / _safe(id.short)
+
+    def live_mark(self, id: ReplicaId) -> Path:
+        return self.live / str(id)
+
+    def home(self, owner: str) -> Path:
+        return self.data / "files" / "user" / _safe(owner)
+
+    def share(self, group: str) -> Path:
+        return self.data / "files" / "share" / _safe(group)
+
+    def prepare(self) -> None:
+        """The folders above those of replicas and of people. Those of people may be passed, not read."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        for folder in (self.run, self.live, self.data / "replicas"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        for folder in (self.data / "files", self.data / "files" / "user", self.data / "files" / "share"):
+            folder.mkdir(mode=0o711, exist_ok=True)
+
+    def live_ids(self) -> list[ReplicaId]:
+        found = (_REPLICA.match(name) for name in os.listdir(self.live))
+        return [ReplicaId(m[1], int(m[2]), m[3], int(m[4])) for m in found if m]
+
+
+def _safe(name: str) -> str:
+    """Names were checked at the door; here one that could leave its folder would be worth an alarm, not a path."""
+    if not _SAFE_NAME.match(name):
+        raise EngineError(because(Code.ENGINE_CANNOT, engine="process", what=f"use the name {name!r} for a folder"))
+    return name

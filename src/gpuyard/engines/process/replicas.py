@@ -1,0 +1,124 @@
+"""Replicas as processes: who watches over them, who belongs to them, what they use, how to end what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from gpuyard.domain.workload import ReplicaId
+from gpuyard.engines.process.layout import Layout
+from gpuyard.engines.process.supervision import cgroups, processes, record, removal
+from gpuyard.engines.seam import Usage
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Replicas:
+    def __init__(self, layout: Layout, group_parent: dict[str, Any] | None, boot_id_path: str) -> None:
+        self._layout = layout
+        self._parent = group_parent
+        self._boot_id_path = boot_id_path
+        self._yard = _yard_id(layout.run / "yard-id")
+
+    def group_for(self, id: ReplicaId) -> dict[str, Any] | None:
+        """The name says whose it is: several yards may live on one machine."""
+        return cgroups.below(self._parent, f"{self._yard}.{id}") if self._parent else None
+
+    def is_supervised(self, status: dict[str, Any]) -> bool:
+        """Pid and start time together are never used twice in one boot."""
+        if status.get("boot_id") != processes.boot_id(self._boot_id_path):
+            return False
+        supervisor = status["supervisor"]
+        return processes.is_alive(supervisor["pid"], supervisor["start"])
+
+    def poke(self, status: dict[str, Any]) -> None:
+        """Tell the supervisor to look at its folder. It would look by itself a moment later."""
+        supervisor = status.get("supervisor")
+        if not supervisor:
+            return
+        try:
+            fd = os.pidfd_open(supervisor["pid"])
+        except OSError:
+            return
+        try:
+            if self.is_supervised(status):  # after opening: now the number cannot come to mean another process
+                signal.pidfd_send_signal(fd, signal.SIGUSR1)
+        except OSError:
+            return
+        finally:
+            os.close(fd)
+
+    def end_remains(self, id: ReplicaId, status: dict[str, Any]) -> bool:
+        """Kill what a lost supervisor left behind. True once nothing is left."""
+        group = status.get("cgroup")
+        if not group:
+            return processes.end_marked(str(id))
+        found = cgroups.open_group(group)
+        return found.kill() and found.remove()
+
+    def end_stray_groups(self) -> None:
+        """Groups of ours that belong to no living replica: their supervisor died between its last two acts."""
+        if self._parent is None:
+            return
+        live = {f"{self._yard}.{id}" for id in self._layout.live_ids()}
+        for name in cgroups.names_below(self._parent):
+            if name.startswith(f"{self._yard}.") and name not in live:
+                stray = cgroups.open_group(cgroups.below(self._parent, name))
+                if stray.kill():
+                    stray.remove()
+
+    def pids_by_card(self) -> dict[tuple[str, int], set[int]]:
+        """(device, index) -> processes of the living replicas it was given to."""
+        owners: dict[tuple[str, int], set[int]] = {}
+        for id in self._layout.live_ids():
+            folder = str(self._layout.replica(id))
+            request, status = record.read(folder, record.REQUEST), record.read(folder, record.STATUS)
+            if not request or not status or not request["cards"]:
+                continue
+            pids = set(self._pids(status))
+            for index in request["cards"]:
+                owners.setdefault((request["device"], index), set()).update(pids)
+        return owners
+
+    def usage(self, status: dict[str, Any]) -> Usage:
+        if status.get("cgroup"):
+            return Usage(*cgroups.open_group(status["cgroup"]).usage())
+        pids = self._pids(status)
+        seen = [reading for pid in pids if (reading := _process_usage(pid)) is not None]
+        return Usage(sum(cpu for cpu, _ in seen), sum(memory for _, memory in seen), len(seen))
+
+    def remove(self, folder: Path) -> None:
+        removal.remove_tree(str(folder))
+        for parent in (folder.parent, folder.parent.parent):
+            try:
+                parent.rmdir()
+            except OSError:  # other replicas or attempts are still there
+                return
+
+    def _pids(self, status: dict[str, Any]) -> list[int]:
+        if status.get("cgroup"):
+            return cgroups.open_group(status["cgroup"]).pids()
+        return processes.descendants(status["supervisor"]["pid"])
+
+
+def _process_usage(pid: int) -> tuple[float, int] | None:
+    """Seconds of cpu, also of its children that have ended, and resident memory."""
+    fields = processes.stat_fields(pid)
+    if fields is None or fields[0] in (b"Z", b"X"):
+        return None
+    return sum(int(field) for field in fields[11:15]) / _TICKS, int(fields[21]) * _PAGE
+
+
+def _yard_id(path: Path) -> str:
+    """A short name for this data folder, made once."""
+    if not path.exists():
+        part = path.with_name(f".yard-id.{os.urandom(6).hex()}")
+        part.write_text(os.urandom(4).hex(), encoding="ascii")
+        with contextlib.suppress(FileExistsError):  # another process was first; its name holds
+            os.link(part, path)
+        part.unlink()
+    return path.read_text(encoding="ascii")

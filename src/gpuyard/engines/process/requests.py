@@ -1,0 +1,121 @@
+"""A launch request rendered for the supervisor: plain data, the whole truth about one replica."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuyard.domain.cluster import Card
+from gpuyard.engines.process.layout import Layout
+from gpuyard.engines.process.rooms import Programs, RoomPlan, render_room
+from gpuyard.engines.seam import LaunchRequest
+
+# Nodes that every job with a card of this type opens besides the card itself.
+CONTROL_NODES = {
+    "nvidia": ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"),
+    "ascend": ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is the same for every replica here."""
+
+    layout: Layout
+    programs: Programs
+    is_root: bool
+    log_limit_bytes: int
+    pids_limit: int
+    boot_id_path: str
+
+
+def render(
+    request: LaunchRequest, machine: Machine, cards: Sequence[Card], group: dict[str, Any] | None
+) -> dict[str, Any]:
+    layout = machine.layout
+    folder, home = layout.replica(request.id), layout.home(request.owner)
+    work = folder / "work"
+    return {
+        "id": str(request.id),
+        "argv": list(request.command),
+        "env": environment(request, machine, cards),
+        "cwd": str(work if request.workdir else home),
+        "workdir": str(request.workdir) if request.workdir else None,
+        "identity": {"uid": request.uid, "gid": request.gid} if machine.is_root else None,
+        "room": _room(request, machine, cards) if machine.is_root else None,
+        "cgroup": group,
+        "limits": {
+            "memory": request.allotment.memory,
+            "cpu_milli": request.allotment.cpu_milli,
+            "pids": machine.pids_limit,
+        },
+        "log_limit": machine.log_limit_bytes,
+        "grace": request.grace_seconds,
+        "boot_id_path": machine.boot_id_path,
+        "run": str(layout.run),
+        "live_mark": str(layout.live_mark(request.id)),
+        "tmp": str(folder / "tmp"),
+        "device": request.allotment.device,
+        "cards": [card.index for card in cards],
+    }
+
+
+def _room(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> dict[str, Any]:
+    layout = machine.layout
+    real = any(not card.simulated for card in cards)
+    control = CONTROL_NODES.get(request.allotment.device, ()) if real else ()
+    plan = RoomPlan(
+        data=layout.data,
+        folder=layout.replica(request.id),
+        home=layout.home(request.owner),
+        share=layout.share(request.group),
+        work=layout.replica(request.id) / "work",
+        shm=request.allotment.shm,
+        card_paths=tuple(card.path for card in cards if card.path),
+        control_nodes=tuple(node for node in control if Path(node).exists()),
+        mounts=request.mounts,
+    )
+    return render_room(plan, machine.programs)
+
+
+def environment(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> dict[str, str]:
+    """Clean, not the server's. What the job's file says comes on top, what the platform says on top of that."""
+    id = request.id
+    home = str(machine.layout.home(request.owner))
+    basics = {
+        "PATH": machine.programs.path,
+        "HOME": home,
+        "USER": request.owner,
+        "LOGNAME": request.owner,
+        "SHELL": "/bin/sh",
+        "LANG": "C.UTF-8",
+        "TMPDIR": "/tmp" if machine.is_root else str(machine.layout.replica(id) / "tmp"),  # noqa: S108
+    }
+    platform = {
+        "YARD_WORKLOAD": id.workload,
+        "YARD_ATTEMPT": str(id.attempt),
+        "YARD_ROLE": id.role,
+        "YARD_INDEX": str(id.index),
+        "YARD_REPLICA": str(id),
+        "YARD_CARD_PATHS": ":".join(card.path for card in cards if card.path),
+    }
+    return basics | dict(request.env) | _card_variables(request, machine, cards) | platform
+
+
+def _card_variables(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> dict[str, str]:
+    """Which cards the frameworks take. Where only the given device nodes exist, drivers count them from 0."""
+    hidden = machine.is_root and any(not card.simulated for card in cards)
+    numbers = range(len(cards)) if hidden else [card.index for card in cards]
+    visible = ",".join(str(number) for number in numbers)
+    physical = ",".join(str(card.index) for card in cards)
+    if not cards:
+        return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
+    if request.allotment.device == "ascend":
+        return {"ASCEND_VISIBLE_DEVICES": physical, "ASCEND_RT_VISIBLE_DEVICES": visible, "CUDA_VISIBLE_DEVICES": ""}
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": visible,
+        "NVIDIA_VISIBLE_DEVICES": physical,
+    }

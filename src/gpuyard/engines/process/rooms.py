@@ -1,0 +1,148 @@
+"""What a replica may see of this machine: planned here, built by the supervisor's child (`supervision/room.py`)."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuyard.domain.errors import EngineError
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.workload import Mount
+
+STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_NOT_TO_MOUNT_ON = frozenset(
+    (
+        "",
+        "bin",
+        "boot",
+        "dev",
+        "etc",
+        "lib",
+        "lib32",
+        "lib64",
+        "proc",
+        "root",
+        "run",
+        "sbin",
+        "sys",
+        "tmp",
+        "usr",
+        "var",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where a job finds its commands, and which folders must be shown to it for that."""
+
+    path: str
+    folders: tuple[str, ...]
+
+
+def find_programs(server_path: str, base_prefix: str, prefix: str) -> Programs:
+    """The server's PATH as far as others can use it. The server's own interpreter is always reachable: where it lies in
+    a folder closed to others (/root), it comes first, in the place of the entries that are dropped."""
+    base = os.path.realpath(base_prefix)
+    entries = [entry for entry in server_path.split(":") if os.path.isabs(entry) and os.path.isdir(entry)]
+    folders = [base, os.path.realpath(prefix), *_conda_prefixes(entries)]
+    open_entries = [entry for entry in entries if _is_reachable(os.path.realpath(entry), folders)]
+    first = [f"{base}/bin"] if closed_above(base) else []
+    path = [*first, *open_entries, f"{base}/bin", *STANDARD_PATH]
+    return Programs(":".join(dict.fromkeys(path)), tuple(dict.fromkeys(folders)))
+
+
+def _conda_prefixes(entries: Iterable[str]) -> list[str]:
+    """A conda installation on the server's PATH is meant to be used, also when it lies in root's home."""
+    parents = [os.path.dirname(os.path.realpath(entry)) for entry in entries if entry.rstrip("/").endswith("/bin")]
+    return [parent for parent in parents if os.path.isdir(os.path.join(parent, "conda-meta"))]
+
+
+def _is_reachable(entry: str, folders: Sequence[str]) -> bool:
+    return closed_above(entry) is None or any(_is_below(entry, folder) for folder in folders)
+
+
+def closed_above(path: str) -> str | None:
+    """The outermost folder on the way that strangers cannot pass, or None."""
+    parts = path.strip("/").split("/")
+    for number in range(1, len(parts) + 1):
+        folder = "/" + "/".join(parts[:number])
+        try:
+            mode = os.stat(folder).st_mode
+        except OSError:
+            return None
+        if stat.S_ISDIR(mode) and not mode & stat.S_IXOTH:
+            return folder
+    return None
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def check_mounts(mounts: Sequence[Mount], data: Path) -> None:
+    """Targets lie where nothing of the machine is needed, neither inside each other nor around the data folder."""
+    taken: list[str] = []
+    for mount in mounts:
+        target = os.path.normpath(mount.at)
+        top = target.strip("/").split("/")[0]
+        problem = ""
+        if not os.path.isabs(mount.at) or ".." in mount.at.split("/") or top in _NOT_TO_MOUNT_ON:
+            problem = "mounts go below a folder of their own, such as /data, /mnt or /workspace"
+        elif _is_below(str(data), target) or _is_below(target, str(data)):
+            problem = "gpuyard's own folder is there"
+        elif any(_is_below(target, other) or _is_below(other, target) for other in taken):
+            problem = "one mount cannot be inside another"
+        elif mount.volume not in ("home", "share"):
+            problem = f"there is no volume {mount.volume!r}, only home and share"
+        if problem:
+            raise EngineError(because(Code.ENGINE_CANNOT, engine="process", what=f"mount at {mount.at}: {problem}"))
+        taken.append(target)
+
+
+@dataclass(frozen=True, slots=True)
+class RoomPlan:
+    """Everything that is particular to one replica."""
+
+    data: Path
+    folder: Path
+    home: Path
+    share: Path
+    work: Path
+    shm: int
+    card_paths: tuple[str, ...]
+    control_nodes: tuple[str, ...]
+    mounts: tuple[Mount, ...]
+
+
+def render_room(plan: RoomPlan, programs: Programs) -> dict[str, Any]:
+    nodes = [path for path in (*plan.card_paths, *plan.control_nodes) if _is_below(path, "/dev")]
+    stand_ins = [path for path in plan.card_paths if not _is_below(path, "/dev")]
+    own = [str(plan.home), str(plan.share), str(plan.work), *stand_ins]
+    keeps = [{"path": path, "read_only": False} for path in own]
+    keeps += [{"path": folder, "read_only": True} for folder in programs.folders]
+    closed = [closed_above(keep["path"]) for keep in keeps]  # type: ignore[arg-type]
+    return {
+        "covers": sorted({str(plan.data), *(folder for folder in closed if folder)} - {keep["path"] for keep in keeps}),
+        "keeps": keeps,
+        "tmp": str(plan.folder / "tmp"),
+        "output": str(plan.folder / "output"),
+        "texts": [[str(plan.folder / name), f"/etc/{name}"] for name in ("passwd", "group")],
+        "devices": nodes,
+        "shm": plan.shm,
+        "mounts": [_render_mount(mount, plan) for mount in plan.mounts],
+    }
+
+
+def _render_mount(mount: Mount, plan: RoomPlan) -> dict[str, Any]:
+    return {
+        "volume": mount.volume,
+        "root": str(plan.home if mount.volume == "home" else plan.share),
+        "path": mount.path or ".",
+        "at": os.path.normpath(mount.at),
+        "read_only": mount.read_only,
+    }

@@ -1,0 +1,60 @@
+"""The few kernel calls that Python does not offer."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_REMOUNT, MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x20, 0x1000, 0x2000, 0x4000, 0x40000
+
+_FALLOC_FL_KEEP_SIZE, _FALLOC_FL_PUNCH_HOLE = 1, 2
+_SYS_OPENAT2 = 437  # the same number on every architecture
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x02, 0x10
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+    return result
+
+
+def prctl(option: int, argument: int) -> None:
+    zero = ctypes.c_ulong(0)
+    _check(_libc.prctl(option, ctypes.c_ulong(argument), zero, zero, zero), "prctl")
+
+
+def unshare(flags: int) -> None:
+    _check(_libc.unshare(flags), "unshare")
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
+    encode = os.fsencode
+    result = _libc.mount(encode(source), encode(target), encode(kind), ctypes.c_ulong(flags), encode(data))
+    _check(result, target)
+
+
+def punch_hole(fd: int, start: int, length: int) -> None:
+    """Give the blocks back to the disk; the file's size and every offset in it stay."""
+    mode = _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE
+    _check(_libc.fallocate(fd, mode, ctypes.c_int64(start), ctypes.c_int64(length)), "fallocate")
+
+
+def open_in_root(root_fd: int, path: str, flags: int) -> int:
+    """Open a path as if `root_fd` were the root of the world: neither `..` nor a link leads out of it."""
+    how = struct.pack("QQQ", flags | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+    call = _libc.syscall
+    call.restype = ctypes.c_long
+    result = call(ctypes.c_long(_SYS_OPENAT2), root_fd, os.fsencode(path) or b".", how, ctypes.c_size_t(len(how)))
+    return _check(result, path)

@@ -1,0 +1,105 @@
+"""What is written into a replica's folder, so that it is whole at every moment and read by whoever comes later.
+
+request.json   what to run; written once by the engine
+lock           held by the supervisor for its whole life
+status.json    exists from the moment the replica has begun; its end, once written, never changes
+tombstone      it was stopped before it began: it never will
+stop           the engine asks it to end
+log, log.gap   its output, and which middle part of it was dropped
+"""
+
+from __future__ import annotations
+
+import _thread
+import fcntl
+import json
+import os
+from typing import Any
+
+REQUEST, LOCK, STATUS, TOMBSTONE, STOP, LOG, GAP = (
+    "request.json",
+    "lock",
+    "status.json",
+    "tombstone",
+    "stop",
+    "log",
+    "log.gap",
+)
+STARTING, RUNNING, ENDED = "starting", "running", "ended"
+
+# How it ended, as far as the record is concerned. The engine puts it into the domain's words.
+GOOD, EXITED, SIGNALLED, OOM, STOPPED, LAUNCH, LOST, REBOOTED = (
+    "good",
+    "exited",
+    "signalled",
+    "oom",
+    "stopped",
+    "launch",
+    "lost",
+    "rebooted",
+)
+
+
+def write(folder: str, name: str, data: dict[str, Any], *, durable: bool = True) -> None:
+    """Write all or nothing. `durable` also outlives a power cut."""
+    part = os.path.join(folder, f".{name}.{os.getpid()}.{_thread.get_ident()}")
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, json.dumps(data).encode("utf-8", "surrogateescape"))
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(part, os.path.join(folder, name))
+    if durable:
+        sync_folder(folder)
+
+
+def sync_folder(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read(folder: str, name: str) -> dict[str, Any] | None:
+    """None when it is not there; empty when it is there and cannot be read, as after a power cut."""
+    try:
+        with open(os.path.join(folder, name), "rb") as file:
+            data = json.loads(file.read())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def exists(folder: str, name: str) -> bool:
+    return os.path.lexists(os.path.join(folder, name))
+
+
+def take_lock(folder: str) -> int | None:
+    """The folder's lock, or None while somebody else holds it. Closing the descriptor lets go."""
+    fd = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def is_locked(folder: str) -> bool:
+    """Whether somebody holds the lock, asked in a way that two askers do not take each other for the holder."""
+    try:
+        fd = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

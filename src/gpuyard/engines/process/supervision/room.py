@@ -1,0 +1,216 @@
+"""The private view of the machine that one replica gets: its own /dev, /tmp and /dev/shm, and nobody else's folders.
+
+Entered as root by the process that will become the job, in a mount namespace of its own: nothing here is seen by others
+or survives the last process. Everything that will be shown again is opened before anything is hidden, so it does not
+matter how the hidden folders lie inside each other.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any
+
+from .linux import (
+    CLONE_NEWIPC,
+    CLONE_NEWNS,
+    MS_BIND,
+    MS_MOVE,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    mount,
+    open_in_root,
+    unshare,
+)
+
+_PLAIN_NODES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+_MOST_ENTRIES = 1000  # a folder with more is not rebuilt entry by entry
+
+
+class RoomProblem(Exception):
+    """The room cannot be made as asked; the text is for the owner of the job."""
+
+
+def enter(room: dict[str, Any], uid: int, gid: int) -> None:
+    unshare(CLONE_NEWNS | CLONE_NEWIPC)
+    mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    shown = [(keep["path"], _look(keep["path"]), keep["read_only"]) for keep in room["keeps"]]
+    private_tmp, output = _look(room["tmp"]), _look(room["output"])
+    texts = [(target, _look(source)) for source, target in room["texts"]]
+    wanted = [(item, _look_as_user(item, uid, gid)) for item in room["mounts"]]
+    if any(_first_existing(item["at"]) == "/" for item in room["mounts"]):
+        _rebuild_root()
+    _build_dev(room, output, uid, gid)
+    for folder in ("/tmp", "/var/tmp"):  # noqa: S108
+        _bind(private_tmp, folder, MS_NOSUID | MS_NODEV)
+    _hide_and_show(room["covers"], shown)
+    for item, fd in wanted:
+        _make_place(item["at"])
+        _bind(fd, item["at"], MS_NOSUID | MS_NODEV | (MS_RDONLY if item["read_only"] else 0))
+    for target, fd in texts:
+        _bind(fd, target, MS_RDONLY | MS_NOSUID | MS_NODEV)
+    _hide_other_processes()
+
+
+def _look(path: str) -> int:
+    return os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _look_as_user(item: dict[str, Any], uid: int, gid: int) -> int:
+    """Find the folder with the user's own rights, and never outside the volume, whatever links lie in it."""
+    root = _look(item["root"])
+    os.setgroups([gid])
+    os.setegid(gid)
+    os.seteuid(uid)
+    try:
+        return open_in_root(root, item["path"], os.O_PATH | os.O_DIRECTORY)
+    except OSError as problem:
+        where = f"{item['volume']}:{item['path']}"
+        raise RoomProblem(f"the folder {where} cannot be mounted at {item['at']}: {problem.strerror}") from problem
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.close(root)
+
+
+def _bind(fd: int, target: str, flags: int = 0) -> None:
+    mount(f"/proc/self/fd/{fd}", target, flags=MS_BIND | MS_REC)
+    if flags:
+        mount("none", target, flags=MS_BIND | MS_REMOUNT | flags)
+
+
+def _build_dev(room: dict[str, Any], output: int, uid: int, gid: int) -> None:
+    plain = {name: (os.makedev(*number), _look(f"/dev/{name}")) for name, number in _PLAIN_NODES.items()}
+    cards = [(path, os.stat(path).st_rdev, _look(path)) for path in room["devices"]]
+    mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=1m,nr_inodes=1000")
+    for name, (number, fd) in plain.items():
+        _make_node(f"/dev/{name}", number, fd)
+    for path, number, fd in cards:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _make_node(path, number, fd)
+    for name, goal in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("ptmx", "pts/ptmx")):
+        os.symlink(goal, f"/dev/{name}")
+    for name in ("stdout", "stderr"):  # as a link to the log, `echo x > /dev/stderr` would truncate it
+        _make_file(f"/dev/{name}")
+        _bind(output, f"/dev/{name}")
+    os.mkdir("/dev/pts")
+    mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, f"newinstance,ptmxmode=0666,mode=0620,gid={gid}")
+    os.mkdir("/dev/shm")  # noqa: S108
+    size = max(room["shm"], 4096)
+    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={size}")  # noqa: S108
+
+
+def _make_node(path: str, number: int, fd: int) -> None:
+    """A node of our own may be opened by the job whatever group the machine's node belongs to."""
+    try:
+        os.mknod(path, 0o666 | stat.S_IFCHR, number)
+        os.chmod(path, 0o666)  # noqa: S103  only this replica sees it
+    except PermissionError:  # root without the right to make nodes
+        _make_file(path)
+        _bind(fd, path)
+
+
+def _make_file(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
+
+def _hide_and_show(covers: list[str], shown: list[tuple[str, int, bool]]) -> None:
+    """From the outside in: cover a folder, or show again what lies below a covered one."""
+    steps: list[tuple[str, int | None, bool]] = [(path, None, False) for path in covers]
+    steps += shown
+    for path, fd, read_only in sorted(steps, key=lambda step: (step[0].count("/"), step[1] is not None)):
+        if fd is None:
+            if os.path.isdir(path):
+                mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=10000")
+        elif not _is_visible(path, fd):
+            _make_target(path, fd)
+            _bind(fd, path, MS_NOSUID | MS_NODEV | (MS_RDONLY if read_only else 0))
+
+
+def _is_visible(path: str, fd: int) -> bool:
+    try:
+        here = os.lstat(path)
+    except OSError:
+        return False
+    there = os.fstat(fd)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _make_target(path: str, fd: int) -> None:
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        os.makedirs(path, 0o755, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+        _make_file(path)
+
+
+def _first_existing(path: str) -> str:
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _make_place(target: str) -> None:
+    """A folder to mount on. Nothing is created on the machine's disks: the nearest folder there is gets rebuilt on a
+    small tmpfs, with all its entries bound back."""
+    existing = _first_existing(target)
+    if existing == target:
+        return
+    if existing != "/":  # the root has been rebuilt already
+        _rebuild(existing)
+    os.makedirs(target, 0o755, exist_ok=True)
+
+
+def _rebuild(folder: str) -> None:
+    entries = _entries(folder)
+    mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
+    _put_back(folder, entries)
+
+
+def _rebuild_root() -> None:
+    """A new root that is a tmpfs, with all of the old one bound back. /tmp, soon private, is where it is made."""
+    entries = _entries("/")
+    mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")  # noqa: S108
+    os.mkdir("/tmp/tmp", 0o755)  # noqa: S108
+    _put_back("/tmp", [entry for entry in entries if entry[0] != "tmp"])  # noqa: S108
+    os.chdir("/tmp")  # noqa: S108
+    mount("/tmp", "/", flags=MS_MOVE)  # noqa: S108
+    os.chroot(".")
+    os.chdir("/")
+
+
+_Entry = tuple[str, "int | str"]  # a name, and the thing itself or where a link leads
+
+
+def _entries(folder: str) -> list[_Entry]:
+    names = os.listdir(folder)
+    if len(names) > _MOST_ENTRIES:
+        raise RoomProblem(f"nothing can be mounted below {folder}: it has too many entries")
+    found: list[_Entry] = []
+    for name in names:
+        path = os.path.join(folder, name)
+        found.append((name, os.readlink(path) if os.path.islink(path) else _look(path)))
+    return found
+
+
+def _put_back(folder: str, entries: list[_Entry]) -> None:
+    for name, thing in entries:
+        path = os.path.join(folder, name)
+        if isinstance(thing, str):
+            os.symlink(thing, path)
+            continue
+        _make_target(path, thing)
+        _bind(thing, path)
+        os.close(thing)
+
+
+def _hide_other_processes() -> None:
+    """Before Linux 5.8 this option would change /proc for the whole machine."""
+    release = os.uname().release.split(".")
+    if (int(release[0]), int(release[1])) >= (5, 8):
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=2")

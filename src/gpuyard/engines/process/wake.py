@@ -1,0 +1,68 @@
+"""Hears the supervisors: each change in a replica's life arrives as one small datagram."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+
+class WakeBell:
+    """One thread that calls everybody who wants to know. A lost ring does no harm: control also looks by itself."""
+
+    def __init__(self, folder: Path) -> None:
+        self._calls: list[Callable[[], None]] = []
+        self._socket = _listen(folder)
+        self._ears, self._mouth = os.pipe()
+        self._thread = threading.Thread(target=self._listen, name="process-engine-wake", daemon=True)
+        self._thread.start()
+
+    def add(self, call: Callable[[], None]) -> None:
+        self._calls.append(call)
+
+    def close(self) -> None:
+        if not self._thread.is_alive():
+            return
+        os.write(self._mouth, b".")
+        self._thread.join()
+        self._socket.close()
+        os.close(self._ears)
+        os.close(self._mouth)
+
+    def _listen(self) -> None:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        poll.register(self._ears, select.POLLIN)
+        while self._ears not in dict(poll.poll()):
+            self._drain()
+            for call in list(self._calls):
+                try:
+                    call()
+                except Exception:  # one listener's mistake must not make the others deaf
+                    _log.exception("a listener failed")
+
+    def _drain(self) -> None:
+        """Many rings at once are one piece of news."""
+        try:
+            while True:
+                self._socket.recv(16)
+        except BlockingIOError:
+            return
+
+
+def _listen(folder: Path) -> socket.socket:
+    """Bind through the folder's descriptor: a socket's address has room for 107 bytes, a path may be longer."""
+    bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    fd = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+    try:
+        (folder / "wake.sock").unlink(missing_ok=True)
+        bell.bind(f"/proc/self/fd/{fd}/wake.sock")
+    finally:
+        os.close(fd)
+    return bell
