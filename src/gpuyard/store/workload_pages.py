@@ -160,6 +160,8 @@ def _branch(
 
 
 def _read(conn: sa.Connection, ids: Sequence[str]) -> list[Workload]:
+    if not ids:
+        return []
     rows = {row.id: row for row in conn.execute(sa.select(*WORKLOAD_COLUMNS).where(_by_ids), {"ids": ids})}
     newest = read_attempts(conn, *_ids_attempts, {"ids": ids})
     return read_workloads((rows[id] for id in ids), newest)

@@ -7,6 +7,7 @@ the feed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -42,6 +43,7 @@ __all__ = [
     "get_many",
     "insert",
     "live",
+    "live_query",
     "page",
     "resolve",
     "save",
@@ -112,6 +114,11 @@ def get_many(conn: sa.Connection, ids: Sequence[str]) -> list[Workload]:
         newest = read_attempts(conn, *_ids_attempts, {"ids": some})
         found.update((workload.id, workload) for workload in read_workloads(rows, newest))
     return [found[id] for id in dict.fromkeys(ids) if id in found]
+
+
+def live_query() -> sa.Select[Any]:
+    """The query behind `live`, for whoever wants to see how a database answers it."""
+    return _live_query
 
 
 def live(conn: sa.Connection) -> list[Workload]:
