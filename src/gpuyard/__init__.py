@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpuyard.sdk.version import VERSION
+
 if TYPE_CHECKING:
     from gpuyard.sdk import Client, Job, ServerUnreachable, WorkdirRefused, YardApiError
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["Client", "Job", "ServerUnreachable", "WorkdirRefused", "YardApiError", "__version__"]
 
 

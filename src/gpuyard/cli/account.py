@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuyard import __version__
 from gpuyard.cli.failures import BAD_INPUT, Refused, words_of
 from gpuyard.cli.output import note, print_fields, print_json
 from gpuyard.cli.phrases import LANGUAGE, say
 from gpuyard.cli.shared import open_client, output_option
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import SavedLogin, forget_login, read_login, save_login
+from gpuyard.sdk.version import VERSION
 
 if TYPE_CHECKING:
     from gpuyard.sdk.login import PasswordSession
@@ -93,11 +93,11 @@ def whoami(output: str) -> None:
 @click.command(help=say("version"))
 @output_option
 def version(output: str) -> None:
-    found = {"client": __version__, "server": _server_version()}
+    found = {"client": VERSION, "server": _server_version()}
     if output == "json":
         print_json(found)
         return
-    print_fields([("yard", __version__), ("server", found["server"] or say("none"))])
+    print_fields([("yard", VERSION), ("server", found["server"] or say("none"))])
 
 
 def _server_version() -> str | None:

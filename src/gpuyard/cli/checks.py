@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-import sqlite3
 import sys
 import tempfile
 import time
@@ -13,15 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from urllib.parse import quote
 
-from gpuyard import __version__
 from gpuyard.cli.failures import words_of
 from gpuyard.cli.phrases import LANGUAGE, say
 from gpuyard.domain.resources import GIB, show_bytes
 from gpuyard.sdk.client import Client
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import OWNER_FILE, default_data_folder
+from gpuyard.sdk.version import VERSION
 
 GOOD, DOUBTFUL, BROKEN = "✓", "!", "✗"
 LITTLE_DISK, NO_DISK = 10 * GIB, GIB
@@ -69,9 +67,9 @@ def _server(client: Client) -> Iterator[Finding]:
 
 
 def _version(server: str) -> Finding:
-    if server == __version__:
+    if server == VERSION:
         return Finding("version", GOOD, say("doctor.version", server=server))
-    return Finding("version", DOUBTFUL, say("doctor.version_differs", client=__version__, server=server))
+    return Finding("version", DOUBTFUL, say("doctor.version_differs", client=VERSION, server=server))
 
 
 def _clock(date: str | None, here: float) -> Iterator[Finding]:
@@ -86,8 +84,11 @@ def _clock(date: str | None, here: float) -> Iterator[Finding]:
 
 def _login_and_cards(client: Client) -> Iterator[Finding]:
     try:
-        yield Finding("login", GOOD, say("doctor.login", name=client.whoami().user.name))
+        who = client.whoami()
+        yield Finding("login", GOOD, say("doctor.login", name=who.user.name))
         yield from _cards(client)
+        if who.scope == "admin" and who.user.admin:
+            yield _database(client)
     except YardApiError as error:
         yield Finding("login", BROKEN, words_of(error))
 
@@ -104,6 +105,16 @@ def _cards(client: Client) -> Iterator[Finding]:
             yield Finding("cards", DOUBTFUL, f"{node.name} {card.device} {card.index}: {card.trouble}")
 
 
+def _database(client: Client) -> Finding:
+    """Have a backup written and thrown away: the server reads everything for it, and refuses a damaged database."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            size = client.backup(Path(folder) / "backup")
+    except YardApiError as error:
+        return Finding("database", BROKEN, say("doctor.database_broken", problem=words_of(error)))
+    return Finding("database", GOOD, say("doctor.database", size=show_bytes(size)))
+
+
 # --- this machine -------------------------------------------------------------------------------------------------
 
 
@@ -115,7 +126,6 @@ def _local(data: Path | None) -> Iterator[Finding]:
     if sys.platform == "linux":
         yield _hole_punching(data)
         yield _cgroups()
-    yield from _database(data)
 
 
 def _permissions(data: Path) -> Finding:
@@ -159,21 +169,3 @@ def _cgroups() -> Finding:
     if not os.access(root if v2 else root / "memory", os.W_OK):
         return Finding("cgroups", DOUBTFUL, say("doctor.foreign_cgroups", kind=kind))
     return Finding("cgroups", GOOD, say("doctor.cgroups", kind=kind))
-
-
-def _database(data: Path) -> Iterator[Finding]:
-    file = data / "gpuyard.db"
-    if not file.exists():  # PostgreSQL, or never started
-        return
-    try:
-        store = sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, timeout=5)
-        try:
-            answer = str(store.execute("PRAGMA quick_check(1)").fetchone()[0])
-        finally:
-            store.close()
-    except sqlite3.Error as error:
-        answer = str(error)
-    if answer == "ok":
-        yield Finding("database", GOOD, say("doctor.database"))
-    else:
-        yield Finding("database", BROKEN, say("doctor.database_broken", file=file, problem=answer))

@@ -9,23 +9,30 @@ from collections.abc import Sequence
 
 import click
 
-from gpuyard import __version__
 from gpuyard.cli import account, cluster, doctor, jobs, keeping, logs, people, run, server
 from gpuyard.cli.failures import INTERRUPTED, Refused, tell_api_error, tell_bug, tell_file_error, tell_refused
 from gpuyard.cli.phrases import say
 from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.version import VERSION
 
 PIPE_CLOSED = 141  # as a shell tells SIGPIPE
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "auto_envvar_prefix": None}
 
 
-@click.group(help=say("yard"), context_settings=SETTINGS)
-@click.version_option(__version__, "-V", "--version", prog_name="yard", message="%(prog)s %(version)s")
+class InOrder(click.Group):
+    """Commands are listed in the order of a day's work, not of the alphabet."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=InOrder, help=say("yard"), context_settings=SETTINGS)
+@click.version_option(VERSION, "-V", "--version", prog_name="yard", message="%(prog)s %(version)s")
 def yard() -> None:
     """Text is in the phrases."""
 
 
-for room in (server, account, run, jobs, logs, cluster, people, keeping, doctor):
+for room in (run, jobs, logs, cluster, account, people, server, keeping, doctor):
     for command in room.COMMANDS:
         yard.add_command(command)
 

@@ -143,10 +143,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         "cgroups {kind} are not yours to use: limits are not kept",
         "无权使用 cgroup {kind}：资源限制不生效",
     ),
-    "doctor.database": ("the database is sound", "数据库完好"),
+    "doctor.database": ("the database is sound; a backup takes {size}", "数据库完好；备份大小 {size}"),
     "doctor.database_broken": (
-        "{file}: {problem}; bring a backup back: yard restore FILE --force",
-        "{file}：{problem}；请恢复备份：yard restore FILE --force",
+        "the database cannot be read whole: {problem}; bring a backup back: yard restore FILE --force",
+        "数据库无法完整读取：{problem}；请恢复备份：yard restore FILE --force",
     ),
     # Errors
     "error.line": ("yard: {message}", "yard：{message}"),

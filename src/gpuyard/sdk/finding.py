@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 from gpuyard.sdk.errors import ServerUnreachable, YardApiError
 
 SERVER_FILE, OWNER_FILE = "server.json", "owner.token"
+_LOOPBACK = re.compile(r"127(\.\d{1,3}){3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +57,22 @@ def find_server(url: str | None, token: str | None, data: Path | None, env: Mapp
 
 def clean_url(url: str) -> str:
     """`host:8080` -> `http://host:8080`; no slash at the end."""
-    text = url.strip().rstrip("/")
+    text = url.strip()
     if "://" not in text:
         text = "http://" + text
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket left open
+        good = False
+    if not good:
         raise YardApiError("client.bad_url", f"not an address of a server: {url}", {"url": url}, status=400)
-    return text
+    return text.rstrip("/")
 
 
 def is_loopback(url: str) -> bool:
     host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    return host in ("localhost", "::1") or bool(_LOOPBACK.fullmatch(host))
 
 
 def default_data_folder(env: Mapping[str, str]) -> Path:
