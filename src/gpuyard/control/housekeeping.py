@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuyard.domain.errors import YardError
-from gpuyard.domain.workload import Attempt
 from gpuyard.engines.seam import KeepsLogs
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.settings import ControlSettings
-from gpuyard.store import people as people_rows
+from gpuyard.store import logins
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.backup import backup
 from gpuyard.store.database import Database
+from gpuyard.store.feed import prune
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +83,8 @@ class Housekeeper:
     def tidy(self, now: float) -> None:
         """Old workloads with their logs, sessions that are over, shipped folders that nothing names."""
         with self._database.write() as conn:
-            people_rows.delete_expired_sessions(conn, now)
-            self._database.feed.prune(conn, now)
+            logins.remove_expired_sessions(conn, now)
+            prune(conn, now)
         if self._settings.keep_days > 0:
             self._remove_old_workloads(now - self._settings.keep_days * DAY)
         with self._database.read() as conn:
@@ -94,9 +94,8 @@ class Housekeeper:
     def _remove_old_workloads(self, before: float) -> None:
         while True:
             with self._database.write() as conn:
-                removed: list[Attempt] = workload_rows.delete_ended_before(conn, before, DELETE_AT_ONCE)
-            for attempt in removed:
-                for replica in attempt.replicas:
-                    self._engine.forget(replica.id)
+                removed = workload_rows.delete_ended_before(conn, before, DELETE_AT_ONCE)
+            for id in removed:
+                self._engine.forget(id)
             if len(removed) < DELETE_AT_ONCE:
                 return

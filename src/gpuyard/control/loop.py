@@ -128,6 +128,7 @@ class Control:
         self.picture.follow()
         if full:
             self._next_full_pass = now + self._settings.full_pass_seconds
+            self._lock.renew(self._database)
             self._look_at_nodes(now)
         changes = Changes(self.picture)
         self._adopt(changes, now)

@@ -82,5 +82,5 @@ class KeepsLogs(Protocol):
     def log_path(self, id: ReplicaId) -> Path:
         """The file its output goes to. May not exist yet. See `engines/logs.py` for how it is bounded."""
 
-    def forget(self, id: ReplicaId) -> None:
-        """Remove everything kept on disk for an ended replica."""
+    def forget(self, workload: str) -> None:
+        """Remove everything kept on disk for all attempts of a workload that has ended."""

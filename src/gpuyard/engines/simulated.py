@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -133,10 +134,12 @@ class SimulatedEngine:
     def log_path(self, id: ReplicaId) -> Path:
         return (self._logs or Path("/nonexistent")) / id.workload / str(id.attempt) / f"{id.short}.log"
 
-    def forget(self, id: ReplicaId) -> None:
-        self._lives.pop(id, None)
-        self._stopped.pop(id, None)
-        self.log_path(id).unlink(missing_ok=True)
+    def forget(self, workload: str) -> None:
+        for id in [id for id in self._lives if id.workload == workload]:
+            del self._lives[id]
+            self._stopped.pop(id, None)
+        if self._logs is not None:
+            shutil.rmtree(self._logs / workload, ignore_errors=True)
 
     def _look(self, id: ReplicaId, handle: str | None, now: float) -> Seen:
         life = self._find(id, handle)

@@ -14,7 +14,7 @@ from gpuyard.store import nodes as node_rows
 from gpuyard.store import people as people_rows
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.database import Database
-from gpuyard.store.feed import Change, FeedTooOld
+from gpuyard.store.feed import Change, FeedTooOld, newest_change
 
 FEED_PAGE = 2000
 
@@ -75,7 +75,7 @@ class Picture:
 
     def _reload(self, conn: Connection) -> None:
         # The position is read first: what is committed in between is then taken in twice, never missed.
-        self.position = self._database.feed.newest(conn)
+        self.position = newest_change(conn)
         self.live = {w.id: w for w in workload_rows.live(conn)}
         self._reload_cluster(conn)
         self._reload_people(conn)

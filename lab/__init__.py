@@ -1,0 +1,1 @@
+"""Benchmarks and experiments. Imports gpuyard, is imported by nothing."""
