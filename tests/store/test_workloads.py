@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.draw import a_job
+from tests.store.lines import RUNNING, launching, placing, run_to_the_end, seeing, submit, submitted, take
 
 from gpuyard.domain.errors import Conflict
 from gpuyard.domain.lifecycle import LaunchFailed, StopAsked, advance
@@ -28,8 +30,6 @@ from gpuyard.domain.workload import (
 from gpuyard.store import workloads
 from gpuyard.store.database import Database
 from gpuyard.store.feed import changes_since, newest_change
-from tests.draw import a_job
-from tests.store.lines import RUNNING, launching, placing, run_to_the_end, seeing, submit, submitted, take
 
 
 def read(database: Database, id: str) -> Workload:
@@ -191,9 +191,14 @@ def test_a_failed_transaction_leaves_neither_state_nor_story_nor_news(database: 
     submit(database, job)
     position = database.feed.position()
     step = advance(job, placing(job), 6.0)
-    with pytest.raises(ZeroDivisionError), database.write() as conn:
-        workloads.save(conn, job, step.workload, step.story)
-        raise ZeroDivisionError
+
+    def save_and_fail() -> None:
+        with database.write() as conn:
+            workloads.save(conn, job, step.workload, step.story)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        save_and_fail()
     assert read(database, job.id) == job
     assert database.feed.position() == position
     with database.read() as conn:

@@ -176,4 +176,4 @@ class Feed:
             if self._watching or self._closed:
                 return
             self._watching = True
-        self._watch.start(self.publish)
+            self._watch.start(self.publish)  # under the lock, so that close() finds it started or never to be
