@@ -14,6 +14,7 @@ from tests.control.yard import Yard
 from tests.draw import a_job, a_node
 
 from gpuyard.domain.people import Quota
+from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import ENDED, HOLDS_RESOURCES, Cause, State, Wanted, Workload
 from gpuyard.scheduling.quota import amounts_of
 from gpuyard.store import workloads as workload_rows
@@ -148,7 +149,7 @@ class Storm(RuleBasedStateMachine):
         return found
 
     def _calm_down(self) -> None:
-        """Once nothing goes wrong any more, everything comes to rest: no job is left without an end or a wish for it."""
+        """Once nothing goes wrong any more, everything comes to rest: every job ends."""
         faults = self.yard.engine.faults
         faults.lost_nodes.clear()
         faults.refuse_launches = faults.unsure_launches = 0
@@ -157,6 +158,9 @@ class Storm(RuleBasedStateMachine):
                 self.yard.want(workload.id, Wanted.RUN)
         for _ in range(120):
             self.yard.pass_time(30.0, steps=3)
+            for workload in self._all():
+                if workload.state is State.QUEUED and workload.reason.code is Code.QUOTA_NEVER:
+                    self.yard.want(workload.id, Wanted.STOP)
             if all(w.state in ENDED for w in self._all()):
                 return
         waiting = [(w.id, w.state.value, w.reason) for w in self._all() if w.state not in ENDED]
@@ -164,6 +168,6 @@ class Storm(RuleBasedStateMachine):
 
 
 Storm.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestStorm = Storm.TestCase

@@ -137,6 +137,12 @@ def test_more_than_the_quota_can_ever_give_is_told_apart() -> None:
     assert outcome.waiting["job0000001"].code is Code.QUOTA_NEVER
 
 
+def test_a_job_its_quota_can_never_hold_blocks_nobody() -> None:
+    head, later = a_job("head000001", cards=9, at=1), a_job("later00001", cards=2, at=2)
+    outcome = plan(a_world(a_node("a", 16), queue=[head, later], quotas=[Quota("vision", "nvidia", 8000)]))
+    assert places(outcome) == {"later00001": ["a"]}
+
+
 def test_a_job_waiting_for_its_quota_is_not_overtaken_within_that_quota_but_blocks_no_other_group() -> None:
     used = running(a_job("used000001", cards=6), ("a", tuple(range(6))))
     head, later = a_job("head000001", cards=4, at=1), a_job("later00001", cards=2, at=2)

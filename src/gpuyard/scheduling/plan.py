@@ -70,8 +70,7 @@ class _Pass:
             return reason
         reason = self.purse.refusal(workload, least_amounts(workload.spec))
         if reason is not None:
-            self._keep_quota(workload)
-            return reason
+            return self._wait_for_quota(workload, least_amounts(workload.spec), reason)
         if shape in self._no_room:
             return self._no_room[shape]
         allotments = place_gang(workload.spec, self.rooms)
@@ -90,14 +89,16 @@ class _Pass:
         reason = self.purse.refusal(workload, amounts)
         if reason is not None:
             give_back(allotments, self.rooms)
-            self.purse.keep_for(workload, amounts)
-            return reason
+            return self._wait_for_quota(workload, amounts, reason)
         self.purse.spend(workload, amounts)
         self.placements.append(Placement(workload.id, allotments))
         return None
 
-    def _keep_quota(self, workload: Workload) -> None:
-        self.purse.keep_for(workload, least_amounts(workload.spec))
+    def _wait_for_quota(self, workload: Workload, amounts: Amounts, reason: Reason) -> Reason:
+        """Only one that can start some day keeps the rest of its quota for itself."""
+        if reason.code is not Code.QUOTA_NEVER:
+            self.purse.keep_for(workload, amounts)
+        return reason
 
     def _wait_for_room(self, workload: Workload, shape: Shape) -> Reason:
         ahead = self._kept_from(workload)
