@@ -26,7 +26,9 @@ def test_a_weak_password_is_refused(password: str) -> None:
         check_strength(password, "mara")
 
 
-@pytest.mark.parametrize("password", ["correct horse", "Tr0ub4dor&3x", "密码很长很长很长很长的", make_one_time_password()])
+@pytest.mark.parametrize(
+    "password", ["correct horse", "Tr0ub4dor&3x", "密码很长很长很长很长的", make_one_time_password()]
+)
 def test_a_good_password_is_taken(password: str) -> None:
     check_strength(password, "mara")
 

@@ -38,6 +38,7 @@ class Actor:
     token_id: str = ""
     address: str = ""
     expires_at: float | None = None  # of the token or session; None: it does not run out
+    session_hash: str = ""
     csrf: str = field(default="", repr=False)  # what a session must send along with every change
 
     @property

@@ -48,6 +48,13 @@ class TryLimit:
         with self._lock:
             self._tries.pop(key, None)
 
+    def take_back(self, key: str) -> None:
+        """It went well: this one try does not count."""
+        with self._lock:
+            tries = self._tries.get(key)
+            if tries is not None:
+                tries.count = max(0, tries.count - 1)
+
     def _wait_after(self, count: int) -> float:
         if count < self._free:
             return 0.0

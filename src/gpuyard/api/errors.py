@@ -136,7 +136,10 @@ def _methods_by_path(app: FastAPI) -> list[tuple[re.Pattern[str], set[str]]]:
 async def _broken(request: Request, error: Exception) -> Response:
     """A mistake of ours. The log has it in full; the answer tells nothing that could help anyone but us."""
     _log.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
-    message = {"en": "Something went wrong inside the server; its log says what.", "zh": "服务器内部出错，详情见服务器日志。"}
+    message = {
+        "en": "Something went wrong inside the server; its log says what.",
+        "zh": "服务器内部出错，详情见服务器日志。",
+    }
     body = {"code": "internal.error", "message": message[language_of(request)], "facts": {}, "problems": []}
     return JSONResponse({"error": body}, HTTPStatus.INTERNAL_SERVER_ERROR)
 

@@ -23,6 +23,7 @@ from gpuyard.access.service import Credentials
 from gpuyard.api.errors import language_of
 from gpuyard.api.front import SAFE_METHODS
 from gpuyard.api.parts import Parts
+from gpuyard.api.simulated import SimulatedDevices
 from gpuyard.domain.errors import NotAllowed
 from gpuyard.domain.reasons import Code, Reason, because
 
@@ -38,6 +39,7 @@ class Caller:
     actor: Actor
     parts: Parts
     language: words.LanguageName
+    simulated: SimulatedDevices
 
     @property
     def now(self) -> float:
@@ -69,7 +71,7 @@ class Guard:
         request.scope["yard.actor"] = actor
         _check_csrf(request, actor)
         rights.require(actor, self.action)
-        return Caller(actor, parts, language_of(request))
+        return Caller(actor, parts, language_of(request), request.app.state.simulated)
 
 
 def needs(action: Action) -> Any:
@@ -110,7 +112,7 @@ class Doors(APIRouter):
         super().add_api_route(path, endpoint, **options)
         route = self.routes[-1]
         assert isinstance(route, APIRoute)
-        if not is_guarded(route.dependant) and path not in OPEN_TO_ALL:
+        if not is_guarded(route.dependant) and self.prefix + path not in OPEN_TO_ALL:
             self.routes.pop()
             raise TypeError(f"{path} has no guard; say which action it stands for with needs(Action...)")
 

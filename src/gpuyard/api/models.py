@@ -1,4 +1,4 @@
-"""What goes over the wire. In-models take what a client may say and nothing else; out-models are the published promise."""
+"""What goes over the wire. In-models take what a client may say, nothing else; out-models are the published promise."""
 
 from __future__ import annotations
 
@@ -132,13 +132,15 @@ class AttemptList(Out):
 
 
 class EventOut(Out):
+    """One line of a workload's story."""
+
     at: Instant
     state: State
     attempt: int
     by: str
-    reason: str
-    reason_code: str
-    reason_facts: Facts
+    code: str
+    message: str
+    facts: Facts
 
 
 class EventList(Out):
@@ -278,7 +280,7 @@ class UserOut(Out):
     active: bool
     must_change_password: bool
     uid: int = Field(description="the system user its work runs as; 0: as whoever runs the server")
-    groups: list[MembershipOut]
+    memberships: list[MembershipOut]
 
 
 class LoginOut(Out):

@@ -1,0 +1,96 @@
+"""For those who look after the platform: health, the audit trail, a backup; and the published descriptions."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Annotated, Any
+
+from fastapi import Query, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from gpuyard.access import audit
+from gpuyard.access.rights import Action
+from gpuyard.api import models
+from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.api.parts import Parts
+from gpuyard.api.views import instant
+from gpuyard.dialects import native
+from gpuyard.store import audit as trail
+from gpuyard.store.backup import write_backup
+
+doors = Doors(tags=["platform"])
+COPY_BYTES = 1 << 18
+
+
+@doors.get("/healthz", response_model=models.Health)
+async def health(request: Request) -> Any:
+    parts: Parts = request.app.state.parts
+    return models.Health(status="ok", version=parts.version)
+
+
+@doors.get("/api/v1/openapi.json", response_model=dict[str, Any])
+async def describe(request: Request) -> Response:
+    """This very description."""
+    return JSONResponse(request.app.openapi())
+
+
+@doors.get("/api/v1/schema/job.json", response_model=dict[str, Any])
+async def job_schema() -> Response:
+    """The JSON schema of job files, for editors."""
+    return JSONResponse(native.job_schema(), media_type="application/schema+json")
+
+
+@doors.get("/api/v1/audit", response_model=models.AuditPage)
+def audit_trail(
+    caller: Annotated[Caller, needs(Action.SEE_AUDIT)],
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,15}$")] = None,
+) -> Any:
+    """Who did what, newest first."""
+    with caller.parts.database.read() as conn:
+        entries = trail.page(conn, int(cursor) if cursor else None, limit + 1)
+    shown = entries[:limit]
+    return models.AuditPage(
+        items=[
+            models.AuditOut(
+                id=entry.id,
+                at=instant(entry.at),
+                who=entry.who,
+                action=entry.action,
+                object=entry.object,
+                address=entry.address,
+                outcome=entry.outcome,
+                facts=dict(entry.facts),
+            )
+            for entry in shown
+        ],
+        next=str(shown[-1].id) if len(entries) > limit else None,
+    )
+
+
+@doors.post(
+    "/api/v1/backup",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}}},
+)
+def backup(caller: Annotated[Caller, needs(Action.BACK_UP)]) -> Response:
+    """A whole copy of the database, as `yard restore` takes it. Made first and sent then: never half a file."""
+    with caller.parts.database.write() as conn:
+        audit.record(conn, caller.actor, Action.BACK_UP, "database", caller.now)
+    file = tempfile.TemporaryFile(prefix="gpuyard-backup-")  # noqa: SIM115 - closed when it has been sent
+    try:
+        write_backup(caller.parts.database, file)
+        size = file.tell()
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    headers = {"Content-Length": str(size), "Content-Disposition": 'attachment; filename="gpuyard-backup.gz"'}
+    return StreamingResponse(_pieces(file), media_type="application/gzip", headers=headers)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(COPY_BYTES):
+            yield piece

@@ -1,0 +1,67 @@
+"""The application: every door of every noun, behind one front."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from gpuyard.api import admin, cluster, groups, logs, session, tokens, users, workloads
+from gpuyard.api.description import describe
+from gpuyard.api.errors import answer_errors
+from gpuyard.api.following import Followers
+from gpuyard.api.front import Front
+from gpuyard.api.parts import Parts
+from gpuyard.api.simulated import SimulatedDevices
+from gpuyard.domain.errors import YardError
+
+TIDY_SECONDS = 30.0
+_log = logging.getLogger(__name__)
+
+
+def create_app(parts: Parts) -> FastAPI:
+    app = FastAPI(
+        title="gpuyard",
+        version=parts.version,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+    )
+    app.state.parts = parts
+    app.state.simulated = SimulatedDevices(parts.database)
+    app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
+    for noun in (workloads, logs, cluster, session, tokens, users, groups, admin):
+        app.include_router(noun.doors)
+    answer_errors(app)
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    app.add_middleware(Front, hosts=parts.hosts, tls=parts.tls, limits=parts.limits)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    parts: Parts = app.state.parts
+    unsubscribe = parts.database.feed.subscribe(app.state.followers.news.tell)
+    tidying = asyncio.create_task(_tidy_now_and_then(parts))
+    try:
+        yield
+    finally:
+        unsubscribe()
+        tidying.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await tidying
+
+
+async def _tidy_now_and_then(parts: Parts) -> None:
+    while True:
+        await asyncio.sleep(TIDY_SECONDS)
+        try:
+            await run_in_threadpool(parts.access.tidy)
+        except YardError as error:  # a busy store: the next round will do
+            _log.warning("logins were not tidied: %s", error)

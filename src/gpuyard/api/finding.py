@@ -1,0 +1,49 @@
+"""What a name in a request stands for, and how the asker sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuyard.access.rights import Action, Refused, Work, view_of
+from gpuyard.api.guard import Caller
+from gpuyard.api.views import Glasses
+from gpuyard.domain.errors import BadInput, NotFound
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.workload import ID_RULE, Workload
+from gpuyard.store import workloads as rows
+from gpuyard.store.database import Connection
+from gpuyard.store.workloads import Visibility
+
+LONGEST_REF = 80
+
+
+def visibility(caller: Caller) -> Visibility:
+    view = view_of(caller.actor)
+    return Visibility(view.everything, view.owner, view.groups)
+
+
+def find_workload(caller: Caller, conn: Connection, ref: str, action: Action = Action.SEE_WORKLOAD) -> Workload:
+    """By id, unique beginning of an id, or name. Somebody else's is answered exactly like none at all."""
+    ref = ref[:LONGEST_REF]
+    ids = rows.resolve(conn, ref, caller.actor.name, visibility(caller))
+    if len(ids) > 1:
+        raise BadInput(because(Code.AMBIGUOUS, name=ref, matches=ids))
+    found = rows.get(conn, ids[0] if ids else ref) if ids or ID_RULE.fullmatch(ref) else None
+    if found is None:
+        raise NotFound(because(Code.NOT_FOUND, what="workload", name=ref))
+    target = Work(found.id, found.owner, found.group)
+    if not ids:
+        raise Refused(action, target)
+    caller.require(action, target)
+    return found
+
+
+def glasses(caller: Caller, conn: Connection, reasons: Iterable[Reason] = ()) -> Glasses:
+    """How the asker sees these reasons. Other workloads that they name are looked up in one go."""
+    devices = caller.simulated.known(caller.now, conn)
+    if caller.actor.is_admin:
+        return Glasses(caller.say, devices)
+    named = {str(reason.facts["ahead"]) for reason in reasons if reason.facts.get("ahead_name")}
+    others = rows.get_many(conn, sorted(named)) if named else []
+    nameable = {w.id for w in others if caller.may(Action.SEE_WORKLOAD, Work(w.id, w.owner, w.group))}
+    return Glasses(caller.say, devices, nameable.__contains__)

@@ -1,0 +1,233 @@
+"""The output of every attempt and replica: read by byte offset, or followed live."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from fastapi import Header, Query, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from gpuyard.access import rights
+from gpuyard.access.rights import Action, Work
+from gpuyard.api.finding import find_workload
+from gpuyard.api.following import Follow, Followers, FollowResponse, Sight, whole_characters
+from gpuyard.api.guard import Caller, Doors, credentials_of, needs
+from gpuyard.api.workloads import Ref
+from gpuyard.domain.errors import NotFound, Unavailable, YardError
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.workload import ENDED, Life, ReplicaId, Spec, Workload
+from gpuyard.engines.logs import Chunk, LogFile
+from gpuyard.store import workloads as rows
+
+doors = Doors(prefix="/api/v1", tags=["logs"])
+Seeing = Annotated[Caller, needs(Action.SEE_WORKLOAD)]
+REPLICA_RULE = re.compile(r"([a-z][a-z0-9]{0,15})-([0-9]{1,6})")
+MOST_BYTES = 4 << 20
+MOST_OFFSET = 1 << 53
+
+ReplicaName = Annotated[
+    str | None, Query(pattern=r"^[a-z][a-z0-9]{0,15}-[0-9]{1,6}$", description="like worker-0; left out: the first")
+]
+AttemptNumber = Annotated[int | None, Query(ge=1, le=1_000_000, description="left out: the newest")]
+Offset = Annotated[int | None, Query(ge=0, le=MOST_OFFSET, description="byte to begin with")]
+Tail = Annotated[int | None, Query(ge=0, le=100_000, description="begin this many lines before the end")]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which log is asked for. attempt is None as long as there is none."""
+
+    workload: str
+    attempt: int | None
+    role: str
+    index: int
+
+    @property
+    def replica(self) -> ReplicaId | None:
+        return None if self.attempt is None else ReplicaId(self.workload, self.attempt, self.role, self.index)
+
+
+LOG_HEADERS = {
+    "X-Log-Start": "first byte of this answer",
+    "X-Log-End": "byte after the last one of this answer: the offset to go on with",
+    "X-Log-Size": "size of the log now",
+    "X-Log-Ended": "true once nothing more will come",
+}
+LOG_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The bytes as UTF-8 text; what is not UTF-8 is replaced.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+        "headers": {name: {"description": about, "schema": {"type": "string"}} for name, about in LOG_HEADERS.items()},
+    }
+}
+
+
+@doors.get("/workloads/{ref}/logs", response_class=Response, responses=LOG_ANSWER)
+def read_log(
+    caller: Seeing,
+    ref: Ref,
+    replica: ReplicaName = None,
+    attempt: AttemptNumber = None,
+    offset: Offset = None,
+    tail: Tail = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_BYTES, description="most bytes of output in this answer")] = 1 << 20,
+) -> Response:
+    """Some of the log from a byte on. A dropped middle is skipped: then the answer starts later than asked."""
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+    wanted = choose(workload, replica, attempt)
+    ended = is_over(workload, wanted)
+    log = _log_of(caller, wanted)
+    if log is None:
+        return _text(b"", 0, 0, 0, ended)
+    start = offset if offset is not None else log.tail_start(tail) if tail is not None else 0
+    data, start = _first_stretch(log, start, limit)
+    size = log.size()
+    at_the_end = ended and start + len(data) >= size
+    whole = len(data) if at_the_end else whole_characters(data) or len(data)
+    return _text(data[:whole], start, start + whole, max(size, start + whole), ended)
+
+
+def _first_stretch(log: LogFile, start: int, limit: int) -> tuple[bytes, int]:
+    """Output up to the next gap; a gap at the very beginning is skipped."""
+    data, begin = [], start
+    for piece in log.read(start, limit):
+        if isinstance(piece, Chunk):
+            data.append(piece.data)
+        elif data:
+            break
+        else:
+            begin = piece.end
+    return b"".join(data), begin
+
+
+def _text(data: bytes, start: int, end: int, size: int, ended: bool) -> Response:
+    numbers = {"X-Log-Start": start, "X-Log-End": end, "X-Log-Size": size}
+    headers = {name: str(number) for name, number in numbers.items()} | {"X-Log-Ended": str(ended).lower()}
+    return Response(data.decode("utf-8", "replace"), headers=headers, media_type="text/plain")
+
+
+@doors.get(
+    "/workloads/{ref}/logs/follow",
+    response_class=FollowResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def follow_log(
+    caller: Seeing,
+    request: Request,
+    ref: Ref,
+    replica: ReplicaName = None,
+    attempt: AttemptNumber = None,
+    offset: Offset = None,
+    tail: Tail = None,
+    last_event_id: Annotated[str | None, Header(pattern=r"^[0-9]{1,15}$")] = None,
+) -> Response:
+    """The log as it grows, as server-sent events: `log`, `gap` (a dropped middle) and `end`.
+
+    The id of an event is the offset after it; send it back as Last-Event-ID (or `offset`) to go on there.
+    """
+    resume_at = int(last_event_id) if last_event_id else offset
+    wanted, first = await run_in_threadpool(_begin, caller, ref, replica, attempt)
+
+    def start(log: LogFile) -> int:
+        return resume_at if resume_at is not None else log.tail_start(tail) if tail is not None else 0
+
+    followers: Followers = request.app.state.followers
+    user = caller.actor.name
+    follow = Follow(
+        first,
+        _looker(caller, wanted, first),
+        start,
+        _permission(caller, request, wanted),
+        caller.parts.stopping,
+        followers,
+        caller.parts.limits.heartbeat_seconds,
+    )
+    followers.enter(user)
+    return FollowResponse(follow, lambda: followers.leave(user))
+
+
+def _begin(caller: Caller, ref: str, replica: str | None, attempt: int | None) -> tuple[Wanted, Sight]:
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+    wanted = choose(workload, replica, attempt)
+    return wanted, Sight(_log_of(caller, wanted), is_over(workload, wanted))
+
+
+def _looker(caller: Caller, wanted: Wanted, first: Sight) -> Callable[[], Sight]:
+    """Looks at the store again. The first attempt there is, is the one that is followed to its end."""
+    last = first
+
+    def look() -> Sight:
+        nonlocal wanted, last
+        try:
+            with caller.parts.database.read() as conn:
+                workload = rows.get(conn, wanted.workload)
+        except Unavailable:  # no reason to hang up: what was seen last is true until something else is seen
+            return last
+        if wanted.attempt is None and workload is not None:
+            wanted = replace(wanted, attempt=workload.attempts_made or None)
+        last = Sight(_log_of(caller, wanted), is_over(workload, wanted))
+        return last
+
+    return look
+
+
+def _permission(caller: Caller, request: Request, wanted: Wanted) -> Callable[[], bool]:
+    """A stream outlives its request, so the right to it is looked at again and again."""
+    credentials = credentials_of(request, caller.parts.tls)
+
+    def still_allowed() -> bool:
+        try:
+            actor = caller.parts.access.authenticate(credentials)
+            with caller.parts.database.read() as conn:
+                workload = rows.get(conn, wanted.workload)
+        except Unavailable:
+            return True
+        except YardError:
+            return False
+        target = Work(workload.id, workload.owner, workload.group) if workload else None
+        return target is not None and rights.may(actor, Action.SEE_WORKLOAD, target)
+
+    return still_allowed
+
+
+# --- which log ----------------------------------------------------------------------------------------------------
+
+
+def choose(workload: Workload, replica: str | None, attempt: int | None) -> Wanted:
+    """By default the first replica of the first role, in the newest attempt."""
+    if attempt is not None and attempt > workload.attempts_made:
+        raise NotFound(because(Code.NOT_FOUND, what="attempt", name=str(attempt)))
+    role, index = _replica(workload.spec, replica)
+    return Wanted(workload.id, attempt or workload.attempts_made or None, role, index)
+
+
+def _replica(spec: Spec, name: str | None) -> tuple[str, int]:
+    if name is None:
+        return spec.roles[0].name, 0
+    match = REPLICA_RULE.fullmatch(name)
+    for role in spec.roles:
+        if match and role.name == match.group(1) and int(match.group(2)) < role.replicas:
+            return role.name, int(match.group(2))
+    raise NotFound(because(Code.NOT_FOUND, what="replica", name=name[:80]))
+
+
+def _log_of(caller: Caller, wanted: Wanted) -> LogFile | None:
+    return LogFile(caller.parts.logs.log_path(wanted.replica)) if wanted.replica else None
+
+
+def is_over(workload: Workload | None, wanted: Wanted) -> bool:
+    """True once nothing more will be written: the replica has ended, or a later attempt has begun."""
+    if workload is None or workload.state in ENDED:
+        return True
+    attempt = workload.attempt
+    if attempt is None or wanted.attempt is None:
+        return False
+    if wanted.attempt < attempt.number or attempt.ended_at is not None:
+        return True
+    return any(r.id == wanted.replica and r.seen.life is Life.ENDED for r in attempt.replicas)

@@ -1,0 +1,62 @@
+"""Logging in and out with a browser, and who one is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Request, Response
+
+from gpuyard.access.rights import Action
+from gpuyard.api import models, views
+from gpuyard.api.guard import Caller, Doors, address_of, cookie_name, needs
+from gpuyard.api.parts import Parts
+
+doors = Doors(prefix="/api/v1", tags=["session"])
+
+
+@doors.post("/login", response_model=models.LoginOut)
+def log_in(request: Request, response: Response, login: models.LoginIn) -> Any:
+    """Begin a session. The answer sets its cookie; `csrf` goes along with everything that changes something."""
+    parts: Parts = request.app.state.parts
+    actor, secret = parts.access.log_in(login.name, login.password, address_of(request))
+    response.set_cookie(
+        cookie_name(parts.tls),
+        secret,
+        max_age=int(parts.access.rules.session_seconds),
+        path="/",
+        secure=parts.tls,
+        httponly=True,
+        samesite="lax",
+    )
+    return models.LoginOut(
+        user=views.user_out(actor.user), csrf=actor.csrf, must_change_password=actor.user.must_change_password
+    )
+
+
+@doors.post("/logout", response_model=models.Done)
+def log_out(caller: Annotated[Caller, needs(Action.LOG_OUT)], response: Response) -> Any:
+    """End this session."""
+    caller.parts.access.log_out(caller.actor)
+    tls = caller.parts.tls
+    response.delete_cookie(cookie_name(tls), path="/", secure=tls, httponly=True, samesite="lax")
+    return models.Done()
+
+
+@doors.get("/whoami", response_model=models.WhoAmIOut)
+def who_am_i(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
+    actor = caller.actor
+    return models.WhoAmIOut(
+        user=views.user_out(actor.user),
+        scope=actor.scope,
+        via=actor.via.value,
+        csrf=actor.csrf or None,
+        expires_at=views.instant_or_none(actor.expires_at),
+        version=caller.parts.version,
+    )
+
+
+@doors.post("/password", response_model=models.Done)
+def change_password(caller: Annotated[Caller, needs(Action.CHANGE_OWN_PASSWORD)], passwords: models.PasswordIn) -> Any:
+    """One's own. All other sessions of the same person end."""
+    caller.parts.access.change_password(caller.actor, passwords.old, passwords.new)
+    return models.Done()

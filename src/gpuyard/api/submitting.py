@@ -1,0 +1,144 @@
+"""From a job file to a queued workload: read, checked against what the asker may do, written once.
+
+This is the busiest path of the platform, so it takes one transaction and no step it does not need.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuyard.access import audit
+from gpuyard.access.rights import Action, Work
+from gpuyard.api.guard import Caller
+from gpuyard.dialects import native
+from gpuyard.domain.errors import BadInput, Conflict
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.workload import Spec, State, StoryEvent, Workload
+from gpuyard.store import people
+from gpuyard.store import workloads as rows
+
+KEY_RULE = re.compile(r"[!-~]{1,128}")
+TRIES = 5  # to find an id that is not taken
+COPY_BYTES = 1 << 20
+YAML_KINDS = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
+
+
+def read_job_file(body: bytes, content_type: str, default_device: str) -> native.JobFile:
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind in YAML_KINDS:
+        data, marks = native.parse_yaml(body)
+        return native.read_job(data, marks, default_device=default_device)
+    if kind not in ("", "application/json"):
+        allowed = ["application/json", "application/yaml"]
+        facts = {"problem": Problem.ONE_OF.value, "value": kind[:80], "allowed": allowed}
+        raise BadInput(because(Code.BAD_VALUE, at="Content-Type", **facts))
+    return native.read_job(native.parse_json(body), None, default_device=default_device)
+
+
+def draft(caller: Caller, job: native.JobFile) -> Workload:
+    """The workload as it would be submitted, once it is clear that the asker may."""
+    owner = caller.actor.user
+    group = job.group or next(iter(owner.groups), None)
+    if group is None:
+        raise BadInput(because(Code.MISSING_KEY, at="", key="group"))
+    name = job.spec.name
+    caller.require(Action.SUBMIT, Work(name, owner.name, group))
+    if caller.actor.is_admin and group not in owner.groups:
+        _require_group(caller, group)
+    return Workload(caller.parts.make_id(), owner.name, group, job.spec, submitted_at=caller.now)
+
+
+def _require_group(caller: Caller, group: str) -> None:
+    """An admin may submit into any group; it has to exist."""
+    with caller.parts.database.read() as conn:
+        if people.get_group(conn, group) is None:
+            raise BadInput(because(Code.NOT_FOUND, what="group", name=group))
+
+
+def problems_of(caller: Caller, spec: Spec) -> list[Reason]:
+    """What stands in the way on the server's side although the file itself is well."""
+    problems = []
+    image = image_of(spec)
+    if image and not caller.parts.images.uses_images and caller.parts.images.refuses:
+        problems.append(because(Code.IMAGE_REFUSED, image=image, engine=caller.parts.images.engine))
+    if spec.workdir is not None and not caller.parts.workdirs.has(caller.actor.name, spec.workdir):
+        problems.append(because(Code.NOT_FOUND, what="workdir", name=spec.workdir))
+    return problems
+
+
+def image_of(spec: Spec) -> str | None:
+    return next((role.image for role in spec.roles if role.image), None)
+
+
+def submit(caller: Caller, job: native.JobFile, key: str | None, digest: str) -> tuple[Workload, bool]:
+    """Write it down. True when it is new; False when this very request had been taken before."""
+    if key is not None and not KEY_RULE.fullmatch(key):
+        problem = "expected 1 to 128 printable ASCII characters"
+        raise BadInput(because(Code.BAD_VALUE, at="Idempotency-Key", problem=problem, value=""))
+    workload = draft(caller, job)
+    problems = problems_of(caller, job.spec)
+    if problems:
+        raise BadInput(*problems)
+    story = _first_lines(caller, workload)
+    for _ in range(TRIES):
+        try:
+            return _write(caller, workload, story, key, digest)
+        except Conflict as error:
+            if error.reason.code is not Code.ALREADY_THERE:
+                raise
+            workload = draft(caller, job)  # the id was taken
+    raise Conflict(because(Code.ALREADY_THERE, what="workload", name=workload.id))
+
+
+def _write(
+    caller: Caller, workload: Workload, story: list[StoryEvent], key: str | None, digest: str
+) -> tuple[Workload, bool]:
+    with caller.parts.database.write() as conn:
+        known = rows.find_by_key(conn, workload.owner, key) if key is not None else None
+        if known is None:
+            rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
+            facts = {"name": workload.spec.name, "group": workload.group}
+            audit.record(conn, caller.actor, Action.SUBMIT, workload.id, caller.now, facts=facts)
+            return workload, True
+        id, sent_then = known
+        if sent_then != digest:
+            raise Conflict(because(Code.SAME_KEY_OTHER_JOB, key=key))
+        before = rows.get(conn, id)
+    if before is None:
+        raise Conflict(because(Code.SAME_KEY_OTHER_JOB, key=key))
+    return before, False
+
+
+def _first_lines(caller: Caller, workload: Workload) -> list[StoryEvent]:
+    by = caller.actor.name
+    reasons = [because(Code.SUBMITTED, by=by)]
+    image, policy = image_of(workload.spec), caller.parts.images
+    if image and not policy.uses_images:
+        reasons.append(because(Code.IMAGE_NOT_USED, image=image, engine=policy.engine))
+    return [StoryEvent(workload.submitted_at, reason, State.QUEUED, by=by) for reason in reasons]
+
+
+def digest_of(*parts: bytes) -> str:
+    """What a request said, in short. Parts are told apart by their lengths."""
+    sha = hashlib.sha256()
+    for part in parts:
+        sha.update(len(part).to_bytes(8, "big") + part)
+    return sha.hexdigest()
+
+
+def take_over_workdir(caller: Caller, owner: str, digest: str) -> None:
+    """Someone reruns what they may see of somebody else: the folder it needs becomes theirs too."""
+    workdirs = caller.parts.workdirs
+    if workdirs.has(caller.actor.name, digest) or not workdirs.has(owner, digest):
+        return
+    workdirs.receive(caller.actor.name, digest, _pieces(workdirs.path(owner, digest)))
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(COPY_BYTES):
+            yield piece

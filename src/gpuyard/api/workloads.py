@@ -1,0 +1,286 @@
+"""Workloads over HTTP: submit, look, and say what is wanted. The loops make it so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Path, Query, Request, Response
+
+from gpuyard.access import audit
+from gpuyard.access.rights import Action
+from gpuyard.api import models, submitting, views
+from gpuyard.api.errors import told_reason
+from gpuyard.api.finding import find_workload, glasses, visibility
+from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.dialects import native
+from gpuyard.domain.errors import BadInput, Conflict
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.workload import ENDED, State, Wanted, Workload
+from gpuyard.store import workloads as rows
+from gpuyard.store.workloads import WorkloadFilter
+
+doors = Doors(prefix="/api/v1", tags=["workloads"])
+
+Seeing = Annotated[Caller, needs(Action.SEE_WORKLOAD)]
+Submitting = Annotated[Caller, needs(Action.SUBMIT)]
+Controlling = Annotated[Caller, needs(Action.CONTROL_WORKLOAD)]
+Ref = Annotated[str, Path(description="id, unique beginning of an id, or the name of the newest of one's own")]
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128, pattern=r"^[!-~]+$")
+]
+STATE_LIST = r"^({0})(,({0}))*$".format("|".join(state.value for state in State))
+USAGE_POINTS = 720
+USAGE_REPLICAS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A job file as it came."""
+
+    body: bytes
+    content_type: str
+
+
+async def sent_job(request: Request) -> Sent:
+    return Sent(await request.body(), request.headers.get("content-type", ""))
+
+
+SentJob = Annotated[Sent, Depends(sent_job)]
+JOB_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/JobFile"}},
+            "application/yaml": {"schema": {"$ref": "#/components/schemas/JobFile"}},
+        },
+    }
+}
+
+
+@doors.post(
+    "/workloads",
+    status_code=201,
+    response_model=models.WorkloadOut,
+    responses={200: {"model": models.WorkloadOut, "description": "This very request had been taken before."}},
+    openapi_extra=JOB_BODY,
+)
+def submit(caller: Submitting, sent: SentJob, response: Response, idempotency_key: IdempotencyKey = None) -> Any:
+    """Submit a job file. With an Idempotency-Key the same request can be repeated and is one job."""
+    job = submitting.read_job_file(sent.body, sent.content_type, caller.parts.default_device)
+    digest = submitting.digest_of(b"submit", sent.body)
+    workload, is_new = submitting.submit(caller, job, idempotency_key, digest)
+    return _answer_submitted(caller, workload, is_new, response)
+
+
+@doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY)
+def preview(caller: Submitting, sent: SentJob) -> Any:
+    """What would happen if this were submitted now."""
+    job = submitting.read_job_file(sent.body, sent.content_type, caller.parts.default_device)
+    workload = submitting.draft(caller, job)
+    problems = submitting.problems_of(caller, job.spec)
+    outlook = caller.parts.preview(workload)
+    with caller.parts.database.read() as conn:
+        seen = glasses(caller, conn, [outlook.reason] if outlook.reason else [])
+    reason = seen.reason(outlook.reason) if outlook.reason else None
+    return models.PreviewOut(
+        starts=outlook.starts and not problems,
+        reason=caller.say(reason) if reason else None,
+        reason_code=reason.code.value if reason else None,
+        reason_facts=dict(reason.facts) if reason else {},
+        nodes=list(outlook.nodes),
+        position=outlook.position,
+        ahead=list(outlook.ahead),
+        problems=[models.ProblemOut(**told_reason(problem, caller.language)) for problem in problems],
+    )
+
+
+@doors.get("/workloads", response_model=models.WorkloadPage)
+def list_workloads(
+    caller: Seeing,
+    state: Annotated[str | None, Query(json_schema_extra={"pattern": STATE_LIST})] = None,
+    owner: models.PersonName | None = None,
+    group: models.PersonName | None = None,
+    name: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] = None,
+    mine: bool = False,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    cursor: Annotated[str | None, Query(pattern=r"^[0-9.e+]{1,32}_[a-z0-9]{1,16}$")] = None,
+) -> Any:
+    """What one may see, newest first."""
+    filters = WorkloadFilter(
+        owner=caller.actor.name if mine else owner,
+        groups=(group,) if group else (),
+        states=_states(state),
+        name=name,
+    )
+    with caller.parts.database.read() as conn:
+        found, following = rows.page(conn, filters=filters, visible_to=visibility(caller), before=cursor, limit=limit)
+        seen = glasses(caller, conn, [workload.reason for workload in found])
+    return models.WorkloadPage(items=[views.workload_out(workload, seen) for workload in found], next=following)
+
+
+def _states(text: str | None) -> tuple[State, ...]:
+    words = text.split(",") if text else []
+    allowed = [state.value for state in State]
+    for word in words:
+        if word not in allowed:
+            facts = {"problem": Problem.ONE_OF.value, "value": word[:80], "allowed": allowed}
+            raise BadInput(because(Code.BAD_VALUE, at="state", **facts))
+    return tuple(State(word) for word in words)
+
+
+@doors.get("/workloads/{ref}", response_model=models.WorkloadDetail)
+def show(caller: Seeing, ref: Ref) -> Any:
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+        attempts = rows.attempts(conn, workload.id)
+        seen = glasses(caller, conn, [workload.reason])
+    return views.workload_detail(workload, attempts, seen)
+
+
+@doors.get("/workloads/{ref}/events", response_model=models.EventList)
+def events(caller: Seeing, ref: Ref) -> Any:
+    """Its story, from the first line on."""
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+        story = rows.story(conn, workload.id)
+        seen = glasses(caller, conn, [event.reason for event in story])
+    return models.EventList(items=[views.event_out(event, seen) for event in story])
+
+
+@doors.get("/workloads/{ref}/attempts", response_model=models.AttemptList)
+def attempts(caller: Seeing, ref: Ref) -> Any:
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+        found = rows.attempts(conn, workload.id)
+        seen = glasses(caller, conn)
+    return models.AttemptList(items=[views.attempt_out(attempt, seen) for attempt in found])
+
+
+@doors.get("/workloads/{ref}/why", response_model=models.WhyOut)
+def why(caller: Seeing, ref: Ref) -> Any:
+    """Why it is as it is; for a waiting one also its place in the queue."""
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+        seen = glasses(caller, conn, [workload.reason])
+    place = caller.parts.place_in_queue(workload) if workload.state is State.QUEUED else None
+    reason = seen.reason(workload.reason)
+    return models.WhyOut(
+        id=workload.id,
+        state=workload.state,
+        reason=caller.say(reason),
+        reason_code=reason.code.value,
+        reason_facts=dict(reason.facts),
+        position=place.position if place else None,
+        ahead=list(place.ahead) if place else [],
+    )
+
+
+@doors.get("/workloads/{ref}/file", response_model=dict[str, Any])
+def job_file(caller: Seeing, ref: Ref) -> Any:
+    """The job file it came from, ready to be submitted again."""
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+    return native.write_job(workload.spec, workload.group)
+
+
+@doors.get("/workloads/{ref}/usage", response_model=models.UsageOut)
+def usage(
+    caller: Seeing,
+    ref: Ref,
+    attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+    minutes: Annotated[float, Query(gt=0, le=360)] = 60,
+) -> Any:
+    """What its replicas used over the last minutes."""
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+        wanted = attempt or workload.attempts_made
+        chosen = next((a for a in rows.attempts(conn, workload.id) if a.number == wanted), None)
+    ids = [replica.id for replica in chosen.replicas[:USAGE_REPLICAS]] if chosen else []
+    step = max(5.0, minutes * 60 / USAGE_POINTS)
+    series = caller.parts.series.recent(ids, caller.now - minutes * 60, step)
+    return models.UsageOut(items=[views.series_out(id, points) for id, points in series.items()])
+
+
+# --- wishes -------------------------------------------------------------------------------------------------------
+
+
+@doors.post("/workloads/{ref}/stop", response_model=models.WorkloadOut)
+def stop(caller: Controlling, ref: Ref) -> Any:
+    """End it: signal, grace time, then everything it started."""
+    return _wish(caller, ref, "stop", Wanted.STOP)
+
+
+@doors.post("/workloads/{ref}/pause", response_model=models.WorkloadOut)
+def pause(caller: Controlling, ref: Ref) -> Any:
+    """End the attempt, free the cards, keep the place in the queue."""
+    return _wish(caller, ref, "pause", Wanted.PAUSE)
+
+
+@doors.post("/workloads/{ref}/resume", response_model=models.WorkloadOut)
+def resume(caller: Controlling, ref: Ref) -> Any:
+    """Let a paused one run again."""
+    return _wish(caller, ref, "resume", Wanted.RUN)
+
+
+def _wish(caller: Caller, ref: str, verb: str, wanted: Wanted) -> models.WorkloadOut:
+    with caller.parts.database.write() as conn:
+        workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        if not _possible(workload, wanted):
+            raise Conflict(because(Code.WRONG_STATE, action=verb, state=workload.state.value))
+        if workload.wanted is not wanted:
+            rows.want(conn, workload.id, wanted, caller.actor.name, caller.now)
+            audit.record(conn, caller.actor, f"workload.{verb}", workload.id, caller.now)
+        after = rows.get(conn, workload.id) or workload
+        seen = glasses(caller, conn, [after.reason])
+    return views.workload_out(after, seen)
+
+
+def _possible(workload: Workload, wanted: Wanted) -> bool:
+    """Asking for the same thing twice is fine; what is being stopped, or has ended, stays so."""
+    if workload.wanted is wanted and (workload.state not in ENDED or workload.state is State.STOPPED):
+        return wanted is not Wanted.RUN
+    if workload.state in ENDED:
+        return False
+    if wanted is Wanted.STOP:
+        return True
+    return workload.wanted is (Wanted.RUN if wanted is Wanted.PAUSE else Wanted.PAUSE)
+
+
+@doors.post(
+    "/workloads/{ref}/rerun",
+    status_code=201,
+    response_model=models.WorkloadOut,
+    responses={200: {"model": models.WorkloadOut, "description": "This very request had been taken before."}},
+)
+def rerun(
+    caller: Submitting,
+    ref: Ref,
+    response: Response,
+    changes: models.RerunIn | None = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Any:
+    """Submit it again as a new workload of one's own, with some values changed."""
+    changes = changes or models.RerunIn()
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
+    data = native.write_job(workload.spec, workload.group)
+    for key, value in changes.set.items():
+        data = native.set_value(data, key, value)
+    job = native.read_job(data, None, default_device=caller.parts.default_device)
+    if job.spec.workdir is not None and job.spec.workdir == workload.spec.workdir:
+        submitting.take_over_workdir(caller, workload.owner, job.spec.workdir)
+    digest = submitting.digest_of(b"rerun", workload.id.encode(), json.dumps(changes.set, sort_keys=True).encode())
+    made, is_new = submitting.submit(caller, job, idempotency_key, digest)
+    return _answer_submitted(caller, made, is_new, response)
+
+
+def _answer_submitted(caller: Caller, workload: Workload, is_new: bool, response: Response) -> models.WorkloadOut:
+    response.headers["Location"] = f"/api/v1/workloads/{workload.id}"
+    if not is_new:
+        response.status_code = 200
+    admin = caller.actor.is_admin
+    seen = views.Glasses(caller.say, caller.simulated.known(caller.now), nameable=lambda id: admin)
+    return views.workload_out(workload, seen)
