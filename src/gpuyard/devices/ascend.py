@@ -54,7 +54,7 @@ def parse_npu_smi(text: str) -> list[Chip]:
 
 
 def _read_chip(card: re.Match[str], chip: re.Match[str], number: int) -> Chip:
-    """The device node's number is the physical id where it is told; otherwise a card has one chip, and it is its own."""
+    """The device node's number is the physical id where it is told; otherwise a card has one chip: its own."""
     rest = chip.group(3)
     usage = re.match(r"\s*(\d+)", rest)
     pairs = [(int(used), int(total)) for used, total in _PAIR.findall(rest)]

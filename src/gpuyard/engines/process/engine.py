@@ -24,13 +24,13 @@ from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.replicas import Replicas
 from gpuyard.engines.process.requests import Machine, render
 from gpuyard.engines.process.rooms import check_mounts, find_programs
-from gpuyard.engines.process.supervision import cgroups, processes, record
+from gpuyard.engines.process.supervision import cgroups, processes, record, removal
 from gpuyard.engines.process.wake import WakeBell
 from gpuyard.engines.seam import CardUse, LaunchRequest, Usage
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CGROUPS = Path("/sys/fs/cgroup")
-_BEGIN_SECONDS = 2.0  # a supervisor that holds the lock records that it has begun long before this
+_LOCK_SECONDS = 2.0  # a supervisor records that it has begun, or has cleaned up behind a usual job, long before this
 
 
 class ProcessEngine:
@@ -142,12 +142,18 @@ class ProcessEngine:
     def log_path(self, id: ReplicaId) -> Path:
         return self._layout.replica(id) / record.LOG
 
-    def forget(self, id: ReplicaId) -> None:
-        folder = self._layout.replica(id)
-        if self._look(id).life not in (Life.ENDED, Life.ABSENT):
-            raise EngineError(because(Code.ENGINE_CANNOT, engine=self.name, what=f"forget {id} while it runs"))
-        self._replicas.remove(folder)
-        self._forget_live_mark(id)
+    def forget(self, workload: str) -> None:
+        for id in self._layout.replicas_of(workload):
+            folder = self._layout.replica(id)
+            lock = _lock_patiently(str(folder)) if self._look(id).life in (Life.ENDED, Life.ABSENT) else None
+            if lock is None:
+                raise EngineError(because(Code.ENGINE_CANNOT, engine=self.name, what=f"forget {id} while it is in use"))
+            try:
+                removal.remove_tree(str(folder))
+            finally:
+                os.close(lock)
+            self._forget_live_mark(id)
+        removal.remove_tree(str(self._layout.workload(workload)))
 
     # --- pieces ---------------------------------------------------------------------------------------------------
 
@@ -232,13 +238,9 @@ class ProcessEngine:
 
     def _bury(self, folder: str) -> bool:
         """Leave a mark that it must never begin. False when it has begun or is about to."""
-        lock = record.take_lock(folder)
-        until = time.monotonic() + _BEGIN_SECONDS
-        while lock is None:
-            if record.exists(folder, record.STATUS) or time.monotonic() > until:
-                return False
-            time.sleep(0.002)
-            lock = record.take_lock(folder)
+        lock = _lock_patiently(folder)
+        if lock is None:
+            return False
         try:
             if record.exists(folder, record.STATUS):
                 return False
@@ -263,6 +265,18 @@ class ProcessEngine:
 
     def _forget_live_mark(self, id: ReplicaId) -> None:
         self._layout.live_mark(id).unlink(missing_ok=True)
+
+
+def _lock_patiently(folder: str) -> int | None:
+    """The folder's lock. A supervisor holds it from before it begins until after it has cleaned up; lookers only for a
+    moment."""
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        lock = record.take_lock(folder)
+        has_begun = (record.read(folder, record.STATUS) or {}).get("life") in (record.STARTING, record.RUNNING)
+        if lock is not None or has_begun or time.monotonic() > until:
+            return lock
+        time.sleep(0.002)
 
 
 def _ask_to_stop(folder: str, grace_seconds: float) -> None:

@@ -32,8 +32,11 @@ class Layout:
     def wake_socket(self) -> Path:
         return self.run / "wake.sock"
 
+    def workload(self, workload: str) -> Path:
+        return self.data / "replicas" / _safe(workload)
+
     def replica(self, id: ReplicaId) -> Path:
-        return self.data / "replicas" / _safe(id.workload) / str(id.attempt) / _safe(id.short)
+        return self.workload(id.workload) / str(id.attempt) / _safe(id.short)
 
     def live_mark(self, id: ReplicaId) -> Path:
         return self.live / str(id)
@@ -52,9 +55,20 @@ class Layout:
         for folder in (self.data / "files", self.data / "files" / "user", self.data / "files" / "share"):
             folder.mkdir(mode=0o711, exist_ok=True)
 
+    def replicas_of(self, workload: str) -> list[ReplicaId]:
+        """Every replica of every attempt that left a folder."""
+        folders = self.workload(workload).glob("*/*")
+        found = (_REPLICA.match(f"{workload}-{folder.parent.name}-{folder.name}") for folder in folders)
+        return [_read_id(match) for match in found if match]
+
     def live_ids(self) -> list[ReplicaId]:
         found = (_REPLICA.match(name) for name in os.listdir(self.live))
-        return [ReplicaId(m[1], int(m[2]), m[3], int(m[4])) for m in found if m]
+        return [_read_id(match) for match in found if match]
+
+
+def _read_id(match: re.Match[str]) -> ReplicaId:
+    workload, attempt, role, index = match.groups()
+    return ReplicaId(workload, int(attempt), role, int(index))
 
 
 def _safe(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuyard.domain.workload import ReplicaId
 from gpuyard.engines.process.layout import Layout
-from gpuyard.engines.process.supervision import cgroups, processes, record, removal
+from gpuyard.engines.process.supervision import cgroups, processes, record
 from gpuyard.engines.seam import Usage
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -90,14 +90,6 @@ class Replicas:
         pids = self._pids(status)
         seen = [reading for pid in pids if (reading := _process_usage(pid)) is not None]
         return Usage(sum(cpu for cpu, _ in seen), sum(memory for _, memory in seen), len(seen))
-
-    def remove(self, folder: Path) -> None:
-        removal.remove_tree(str(folder))
-        for parent in (folder.parent, folder.parent.parent):
-            try:
-                parent.rmdir()
-            except OSError:  # other replicas or attempts are still there
-                return
 
     def _pids(self, status: dict[str, Any]) -> list[int]:
         if status.get("cgroup"):

@@ -1,0 +1,123 @@
+"""What the tests of engines share: a place with an engine in it, ways to ask for work, and patience."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpuyard.devices.probe import DeviceProbe
+from gpuyard.domain.cluster import Allotment, CardShare
+from gpuyard.domain.resources import MIB
+from gpuyard.domain.workload import Life, ReplicaId, Seen
+from gpuyard.engines.process.engine import ProcessEngine
+from gpuyard.engines.process.supervision import record
+from gpuyard.engines.seam import LaunchRequest
+
+UID, GID = 310_001, 310_001
+IS_ROOT = os.geteuid() == 0
+PATIENCE_SECONDS = 60.0
+
+
+def replica(number: int = 0, *, workload: str = "waaaaaaaaa", attempt: int = 1) -> ReplicaId:
+    return ReplicaId(workload, attempt, "worker", number)
+
+
+def wait_for(condition: Callable[[], object], what: str = "it") -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < until, f"{what} did not happen"
+        time.sleep(0.01)
+
+
+@dataclass
+class Yard:
+    """A process engine on a data folder of its own. `engine` may be replaced, as a restarted server does."""
+
+    data: Path
+    devices: Sequence[DeviceProbe] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    owner: str = "ann"
+
+    def __post_init__(self) -> None:
+        self.engine = self.new_engine()
+        self.node = self.engine.nodes()[0].name
+
+    def new_engine(self) -> ProcessEngine:
+        return ProcessEngine(self.data, devices=self.devices, **self.options)
+
+    def request(
+        self,
+        id: ReplicaId,
+        *command: str,
+        memory: int = 256 * MIB,
+        shm: int = 32 * MIB,
+        cards: Sequence[int] = (),
+        env: Sequence[tuple[str, str]] = (),
+        owner: str = "",
+        uid: int = UID if IS_ROOT else 0,
+        **more: Any,
+    ) -> LaunchRequest:
+        shares = tuple(CardShare(index, 1000) for index in cards)
+        return LaunchRequest(
+            id=id,
+            owner=owner or self.owner,
+            uid=uid,
+            gid=GID if uid else 0,
+            group="vision",
+            command=command,
+            env=tuple(env),
+            allotment=Allotment(self.node, 1000, memory, shm, "nvidia" if cards else "", shares),
+            grace_seconds=5.0,
+            **more,
+        )
+
+    def launch(self, script: str, id: ReplicaId | None = None, **more: Any) -> ReplicaId:
+        id = id or replica()
+        self.engine.launch(self.request(id, "sh", "-c", script, **more))
+        return id
+
+    def look(self, id: ReplicaId) -> Seen:
+        return self.engine.observe({id: None})[id]
+
+    def run(self, script: str, id: ReplicaId | None = None, **more: Any) -> tuple[Seen, str]:
+        """From the start to the end: how it ended, and its whole log."""
+        return self.ended(self.launch(script, id, **more))
+
+    def ended(self, id: ReplicaId) -> tuple[Seen, str]:
+        wait_for(lambda: self.look(id).life is Life.ENDED, f"the end of {id}")
+        return self.look(id), self.log(id)
+
+    def log(self, id: ReplicaId) -> str:
+        path = self.engine.log_path(id)
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def says(self, id: ReplicaId, text: str) -> None:
+        wait_for(lambda: text in self.log(id), f"{text!r} in the log of {id}")
+
+    def status(self, id: ReplicaId) -> dict[str, Any]:
+        return record.read(str(self.engine.log_path(id).parent), record.STATUS) or {}
+
+    def supervisor(self, id: ReplicaId) -> int:
+        return int(self.status(id)["supervisor"]["pid"])
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.engine.sweep(())
+        wait_for(lambda: not self._left(), "the end of all that was started")
+        self.engine.close()
+
+    def _left(self) -> bool:
+        self.engine.sweep(())
+        return any((self.data / "run" / "live").iterdir())
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return fields[0] not in ("Z", "X")
