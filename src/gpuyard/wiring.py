@@ -1,0 +1,305 @@
+"""Builds the whole from its parts and runs it. Nobody imports this but the command that starts the server."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import ipaddress
+import json
+import logging
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import uvicorn
+
+from gpuyard import __version__
+from gpuyard.access.owner import keep_owner_secret
+from gpuyard.access.service import Access, AccessRules, FirstAdmin
+from gpuyard.api.app import create_app
+from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Parts, QueuePlace
+from gpuyard.control.housekeeping import Housekeeper
+from gpuyard.control.loop import Control
+from gpuyard.control.sampling import Sampler
+from gpuyard.devices import find_probes
+from gpuyard.domain.cluster import Node
+from gpuyard.domain.errors import YardError
+from gpuyard.domain.workload import Workload
+from gpuyard.engines.process.engine import ProcessEngine
+from gpuyard.engines.simulated import SimulatedEngine, virtual_nodes
+from gpuyard.files.workdirs import Workdirs
+from gpuyard.metrics.series import Series
+from gpuyard.settings import Settings
+from gpuyard.store.control_lock import ControlLock
+from gpuyard.store.database import Database
+from gpuyard.words import say
+from gpuyard.world.view import View
+
+log = logging.getLogger("gpuyard")
+
+GRACEFUL_SHUTDOWN_SECONDS = 3
+ID_LETTERS, ID_REST = "abcdefghijkmnpqrstuvwxyz", "abcdefghijkmnpqrstuvwxyz23456789"
+
+
+class Loop(Protocol):
+    """Something that runs in a thread of its own until it is told to end."""
+
+    def run(self) -> None: ...
+    def end(self) -> None: ...
+
+
+class CannotStart(Exception):
+    """Why the server does not start, and what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyClock:
+    """Wall time that never jumps: read once at start, then carried on by the monotonic clock."""
+
+    wall: float
+    monotonic: float
+
+    def __call__(self) -> float:
+        return self.wall + (time.monotonic() - self.monotonic)
+
+
+def serve(settings: Settings) -> int:
+    """Run the platform until it is told to end. Returns the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        check_address(settings)
+        prepare_data_folder(settings.data)
+        with only_server(settings.data), listening_socket(settings) as listener:
+            _run(settings, listener)
+    except CannotStart as refusal:
+        print(f"yard up: {refusal}", file=sys.stderr)
+        return 1
+    except YardError as refusal:
+        print(f"yard up: {say(refusal.reason, 'en')}\n  {say(refusal.reason, 'zh')}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def check_address(settings: Settings) -> None:
+    if is_loopback(settings.host) or settings.is_tls or settings.insecure_http:
+        return
+    raise CannotStart(
+        f"refusing to listen on {settings.host} without TLS: passwords and tokens would travel readable.\n"
+        "  Give --tls-cert and --tls-key, or keep --host 127.0.0.1, or say --insecure-http if you know why.\n"
+        f"  拒绝在没有 TLS 的情况下监听 {settings.host}：请提供 --tls-cert 和 --tls-key，或明确使用 --insecure-http。"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    return False
+
+
+def prepare_data_folder(data: Path) -> None:
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data.chmod(0o700)
+        (data / "backups").mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise CannotStart(
+            f"the data folder {data} cannot be used: {error.strerror}. Choose another with --data."
+        ) from error
+
+
+@contextlib.contextmanager
+def only_server(data: Path) -> Iterator[None]:
+    """One server per data folder. The kernel drops the lock when the process dies, however it dies."""
+    with (data / "server.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise CannotStart(
+                f"a gpuyard server (pid {lock.read().strip() or '?'}) already runs on {data}.\n"
+                "  Use it, stop it with `yard down`, or choose another folder with --data.\n"
+                f"  已有 gpuyard 服务正在使用 {data}：请直接使用它，或用 `yard down` 停止它。"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+@contextlib.contextmanager
+def listening_socket(settings: Settings) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host.strip("[]"), settings.port))
+        except OSError as error:
+            raise CannotStart(
+                f"cannot listen on {settings.host}:{settings.port}: {error.strerror}. Choose another with --port."
+            ) from error
+        listener.listen(1024)
+        yield listener
+
+
+def _run(settings: Settings, listener: socket.socket) -> None:
+    clock = SteadyClock(time.time(), time.monotonic())
+    database = Database.open(settings.database_url)
+    lock = ControlLock.acquire(database, f"{socket.gethostname()}:{os.getpid()}")
+    engine = build_engine(settings, clock)
+    nodes = tuple(engine.nodes())
+    access = build_access(settings, database, clock)
+    workdirs = Workdirs(settings.data / "workdirs", settings.workdir_limit_bytes)
+    series = Series(settings.data / "metrics.db")
+    executor = ThreadPoolExecutor(settings.control.launch_threads, "launch")
+    control = Control(database, lock, engine, executor, clock, settings.control, workdirs.path)
+    sampler = Sampler(engine, series, lambda: control.watched, clock, settings.control.sample_seconds)
+    keeper = Housekeeper(database, engine, workdirs, settings.data / "backups", clock, settings.control)
+    view = View(database, clock)
+    server = build_server(
+        settings,
+        Parts(
+            database=database,
+            access=access,
+            clock=clock,
+            make_id=make_id,
+            preview=view.preview,
+            place_in_queue=lambda workload: queue_place(view, workload),
+            holding=view.holding,
+            logs=engine,
+            series=series,
+            workdirs=workdirs,
+            images=ImagePolicy(engine.name, uses_images=False, refuses=settings.refuse_images),
+            version=__version__,
+            default_device=default_device(nodes),
+            hosts=allowed_hosts(settings),
+            tls=settings.is_tls,
+        ),
+    )
+    announce_first_start(settings.data, access.first_start())
+    loops: list[Loop] = [control, sampler, keeper]
+    threads = [threading.Thread(target=loop.run, name=type(loop).__name__.lower(), daemon=True) for loop in loops]
+    for thread in threads:
+        thread.start()
+    try:
+        with said_where(settings, listener, clock()):
+            server.run(sockets=[listener])
+    finally:
+        for loop in loops:
+            loop.end()
+        threads[0].join(timeout=5)
+        executor.shutdown(wait=False, cancel_futures=True)
+        engine.close()
+        lock.release()
+        database.close()
+
+
+def build_access(settings: Settings, database: Database, clock: SteadyClock) -> Access:
+    """As root every user has a system number of their own; otherwise all work is the server's own user's."""
+    is_root = os.geteuid() == 0
+    rules = AccessRules(first_uid=settings.first_uid if is_root else 0, single_user=not is_root)
+    return Access(database, clock, keep_owner_secret(settings.data / "owner.token"), rules)
+
+
+def build_engine(settings: Settings, clock: SteadyClock) -> ProcessEngine | SimulatedEngine:
+    if settings.engine == "simulated":
+        count, cards, device = parse_nodes(settings.nodes or "1x8")
+        logs = settings.data / "simulated-logs"
+        return SimulatedEngine(virtual_nodes(count, cards, device), clock, logs=logs, real_time=True)
+    if settings.engine not in ("auto", "process"):
+        raise CannotStart(f"there is no engine {settings.engine!r}; choose auto, process or simulated")
+    if settings.nodes:
+        raise CannotStart("--nodes draws virtual nodes and goes with --engine simulated")
+    try:
+        probes = find_probes(settings.data, settings.simulate_cards)
+    except ValueError as problem:
+        raise CannotStart(f"--simulate-cards {settings.simulate_cards!r}: {problem}") from problem
+    return ProcessEngine(settings.data, devices=probes, log_limit_bytes=settings.log_limit_bytes)
+
+
+def parse_nodes(text: str) -> tuple[int, int, str]:
+    """`20x8` or `4x8:ascend` -> 20 nodes, 8 cards each, device."""
+    shape, _, device = text.partition(":")
+    count, by, cards = shape.partition("x")
+    if not (by and count.isdigit() and cards.isdigit() and 0 < int(count) <= 100_000 and int(cards) <= 1024):
+        raise CannotStart(f"--nodes {text!r}: expected COUNTxCARDS such as 20x8 or 4x8:ascend")
+    if device not in ("", "nvidia", "ascend"):
+        raise CannotStart(f"--nodes {text!r}: the device is nvidia or ascend")
+    return int(count), int(cards), device or "nvidia"
+
+
+def build_server(settings: Settings, parts: Parts) -> uvicorn.Server:
+    config = uvicorn.Config(
+        create_app(parts),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+        proxy_headers=False,
+    )
+    return uvicorn.Server(config)
+
+
+def queue_place(view: View, workload: Workload) -> QueuePlace | None:
+    ahead = view.ahead_of(workload)
+    return None if ahead is None else QueuePlace(len(ahead), tuple(ahead))
+
+
+def default_device(nodes: Sequence[Node]) -> str:
+    """The device type of a job that names none: the only one there is, otherwise nvidia."""
+    types = sorted({card.device for node in nodes for card in node.cards})
+    return types[0] if len(types) == 1 else "nvidia"
+
+
+def allowed_hosts(settings: Settings) -> frozenset[str]:
+    if settings.host in ("0.0.0.0", "::"):  # noqa: S104  asked for by the admin: any name of this machine
+        return frozenset({"*"})
+    return LOOPBACK_NAMES | {settings.host}
+
+
+def make_id() -> str:
+    return secrets.choice(ID_LETTERS) + "".join(secrets.choice(ID_REST) for _ in range(9))
+
+
+def announce_first_start(data: Path, admin: FirstAdmin | None) -> None:
+    """The admin's one-time password, shown once: here or, when the server starts in the background, in a 0600 file."""
+    if admin is None:
+        return
+    if sys.stdout.isatty():
+        print(f"First start: user {admin.name}, one-time password {admin.password}")
+        print(f"首次启动：用户 {admin.name}，一次性密码 {admin.password}", flush=True)
+        return
+    path = data / "first-password"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(admin.password + "\n")
+
+
+@contextlib.contextmanager
+def said_where(settings: Settings, listener: socket.socket, now: float) -> Iterator[None]:
+    """DATA/server.json tells the command line where this server is."""
+    scheme = "https" if settings.is_tls else "http"
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
+    port = listener.getsockname()[1]
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    path = settings.data / "server.json"
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps({"url": url, "pid": os.getpid(), "started_at": now}))
+    fresh.replace(path)
+    print(f"gpuyard is ready: {url}   data: {settings.data}", flush=True)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
