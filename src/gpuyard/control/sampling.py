@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable
 
@@ -36,7 +35,7 @@ class Sampler:
         while not self._over.wait(self._every):
             try:
                 self.sample()
-            except (OSError, sqlite3.Error):
+            except OSError:
                 log.exception("measuring the use of running work failed; trying again")
 
     def sample(self) -> None:

@@ -51,6 +51,7 @@ __all__ = [
     "set_reasons",
     "story",
     "want",
+    "workdirs_named",
 ]
 
 KIND = "workload"  # as the change feed names them
@@ -215,6 +216,12 @@ def delete_ended_before(conn: sa.Connection, moment: float, limit: int) -> list[
         conn.execute(sa.delete(workloads).where(_by_ids), {"ids": some})
     note_changes(conn, KIND, ids)
     return ids
+
+
+def workdirs_named(conn: sa.Connection) -> set[tuple[str, str]]:
+    """(owner, digest) of every shipped folder that a stored workload names: those must stay for a retry or a rerun."""
+    query = sa.select(workloads.c.owner, workloads.c.spec).where(workloads.c.spec.contains('"workdir":"'))
+    return {(row.owner, str(codec.from_text(row.spec)["workdir"])) for row in conn.execute(query)}
 
 
 def _in_batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:

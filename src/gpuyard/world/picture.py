@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection
-
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.people import Group, User
 from gpuyard.domain.workload import ENDED, State, Workload
@@ -13,7 +11,7 @@ from gpuyard.scheduling.snapshot import Snapshot
 from gpuyard.store import nodes as node_rows
 from gpuyard.store import people as people_rows
 from gpuyard.store import workloads as workload_rows
-from gpuyard.store.database import Database
+from gpuyard.store.database import Connection, Database
 from gpuyard.store.feed import Change, FeedTooOld, newest_change
 
 FEED_PAGE = 2000
