@@ -305,3 +305,11 @@ def test_what_ended_long_ago_is_forgotten_with_all_that_belongs_to_it(database: 
         assert workloads.attempts(conn, old.id) == []
         assert workloads.get(conn, young.id) is not None
         assert workloads.live(conn) == [alive]
+
+
+def test_the_shipped_folders_still_named_by_a_workload_are_known(database: Database) -> None:
+    job = a_job("job0000001", env=(("X", '"workdir":"no"'),))
+    shipped = replace(a_job("job0000002"), spec=replace(job.spec, workdir="ab" * 32))
+    submit(database, job, shipped)
+    with database.read() as conn:
+        assert workloads.workdirs_named(conn) == {("ann", "ab" * 32)}
