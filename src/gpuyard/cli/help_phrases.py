@@ -80,7 +80,7 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.tail": ("only the last N lines", "只显示最后 N 行"),
     "opt.replica": ("which replica, as worker-0", "哪个副本，如 worker-0"),
     "opt.attempt": ("which attempt (the newest if left out)", "第几次尝试（缺省为最新）"),
-    "opt.state": ("only in this state", "只显示此状态"),
+    "opt.state": ("only in this state; repeatable", "只显示此状态；可重复"),
     "opt.owner": ("only of this user", "只显示此用户的"),
     "opt.in_group": ("only of this group", "只显示此组的"),
     "opt.mine": ("only your own", "只显示自己的"),
@@ -103,7 +103,7 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.remove": ("remove a member; repeatable", "移除成员；可重复"),
     "opt.scope": ("what it may do: read, write or admin", "权限：read、write 或 admin"),
     "opt.days": ("days until it ends", "有效天数"),
-    "opt.for_user": ("for another user (admins)", "为其他用户创建（管理员）"),
+    "opt.for_user": ("of another user (admins)", "其他用户的（管理员）"),
     "opt.login_name": ("user name", "用户名"),
     "opt.force": ("replace what is there", "覆盖已有数据"),
 }

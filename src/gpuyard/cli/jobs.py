@@ -59,7 +59,7 @@ def preview(file: str, output: str) -> None:
 
 
 @click.command(help=say("ls"))
-@click.option("--state", type=click.Choice(STATES), help=say("opt.state"))
+@click.option("--state", multiple=True, type=click.Choice(STATES), help=say("opt.state"))
 @click.option("--owner", help=say("opt.owner"))
 @click.option("--group", help=say("opt.in_group"))
 @click.option("--name", help=say("opt.name"))
@@ -67,7 +67,7 @@ def preview(file: str, output: str) -> None:
 @click.option("--limit", type=click.IntRange(1), help=say("opt.limit"))
 @output_option
 def ls(
-    state: str | None,
+    state: tuple[str, ...],
     owner: str | None,
     group: str | None,
     name: str | None,
@@ -77,7 +77,8 @@ def ls(
 ) -> None:
     # A program gets everything, a person the newest: a list cut short in silence is a trap for programs.
     most = limit if limit is not None or output == "json" else TABLE_LIMIT
-    found = list(open_client().jobs(state=state, owner=owner, group=group, name=name, mine=mine, limit=most))
+    states = ",".join(state) or None
+    found = list(open_client().jobs(state=states, owner=owner, group=group, name=name, mine=mine, limit=most))
     headings = ["ID", "NAME", "STATE", "OWNER", "GROUP", "CARDS", "AGE", "REASON"]
     print_listing(found, output, headings, _job_row, none=say("ls.none"))
     if output == "table" and limit is None and len(found) == TABLE_LIMIT:
@@ -174,7 +175,7 @@ def events(ref: str, output: str) -> None:
         story,
         output,
         ["TIME", "STATE", "TRY", "BY", "WHAT"],
-        lambda event: [local_time(event.at), event.state, str(event.attempt or "-"), event.by or "-", event.reason],
+        lambda event: [local_time(event.at), event.state, str(event.attempt or "-"), event.by or "-", event.message],
     )
 
 

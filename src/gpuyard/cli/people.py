@@ -233,10 +233,11 @@ def token_create(name: str, scope: str, days: float | None, person: str | None, 
 
 
 @token.command("ls", help=say("list"))
+@click.option("--user", "person", metavar="U", help=say("opt.for_user"))
 @output_option
-def token_ls(output: str) -> None:
+def token_ls(person: str | None, output: str) -> None:
     headings = ["ID", "NAME", "USER", "SCOPE", "CREATED", "EXPIRES", "LAST USED"]
-    print_listing(open_client().tokens(), output, headings, _token_row)
+    print_listing(open_client().tokens(person), output, headings, _token_row)
 
 
 def _token_row(key: Token) -> list[str]:

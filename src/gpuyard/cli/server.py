@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,13 @@ def up(data: Path | None, detach: bool, **options: Any) -> int:
     if detach:
         start_in_background(folder, given)
         return 0
-    return _serve(folder, given)
+    try:
+        return _serve(folder, given)
+    except Refused:
+        raise
+    except Exception:
+        traceback.print_exc()  # whoever runs a server needs to see where it broke
+        raise
 
 
 def _check_tls(given: dict[str, Any]) -> None:
@@ -104,6 +111,7 @@ def start_in_background(folder: Path, given: Mapping[str, Any]) -> None:
             cwd=folder,
         )
     url = _wait_until_ready(server, folder, log, log_start)
+    server.returncode = 0  # it goes on without us, and Popen need not warn of that
     _write_pid(folder, server.pid)
     click.echo(say("up.ready", url=url))
     password = _take_first_password(folder)

@@ -20,15 +20,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def open_client() -> Client:
-    """The server this person means. The SDK is loaded here and not before: `--help` must not pay for it."""
+    """The server this person means, closed when the command ends. Loaded here: `--help` must not pay for it."""
     from gpuyard.sdk.client import SUBMIT_PATIENCE_SECONDS, WATCH_PATIENCE_SECONDS, Client
 
-    return Client(
+    client = Client(
         language=LANGUAGE,
         submit_patience_seconds=_patience(SUBMIT_PATIENCE_SECONDS),
         patience_seconds=_patience(WATCH_PATIENCE_SECONDS),
         say_waiting=lambda error: note(say("wait.server", problem=words_of(error))),
     )
+    return click.get_current_context().with_resource(client)
 
 
 def _patience(usual: float) -> float:

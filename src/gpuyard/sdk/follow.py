@@ -82,7 +82,7 @@ def _connect(wire: Wire, source: LogSource, position: int | None, tail: int | No
 
 
 def _passing(error: YardApiError) -> bool:
-    return isinstance(error, ServerUnreachable) or error.status in (502, 503, 504)
+    return isinstance(error, ServerUnreachable) or error.status in (429, 502, 503, 504)
 
 
 def _piece(event: str, data: Any) -> LogPiece | None:

@@ -86,8 +86,9 @@ class People:
 
     # --- tokens and the audit trail -------------------------------------------------------------------------------
 
-    def tokens(self) -> list[Token]:
-        return [Token.read(token) for token in self.listing("/tokens")]
+    def tokens(self, user: str | None = None) -> list[Token]:
+        """One's own, or (admins) those of another user."""
+        return [Token.read(token) for token in self.listing("/tokens", user=user)]
 
     def create_token(
         self, name: str, *, scope: str = "write", days: float | None = None, user: str | None = None

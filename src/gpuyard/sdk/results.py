@@ -64,9 +64,9 @@ class Event(Told):
     state: str = ""
     attempt: int = 0
     by: str = ""
-    reason: str = ""
-    reason_code: str = ""
-    reason_facts: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""
+    message: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,264 @@
+"""Submitting, listing, looking and steering, on virtual nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.yard import Yard, wait_until
+
+LISTED = {"id", "name", "state", "reason", "owner", "group"}
+FOR_EVER = ["--env", "YARD_SIM_SECONDS=3600"]
+
+
+def job_file(folder: Path, text: str) -> str:
+    file = folder / "job.yaml"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def start(yard: Yard, *options: str) -> str:
+    return yard.good("run", "--detach", *FOR_EVER, *options, "--", "train")
+
+
+def test_detach_prints_the_id_and_nothing_else(simulated: Yard) -> None:
+    done = simulated.run("run", "--detach", "--", "sleep", "0")
+    assert done.code == 0
+    assert done.err == ""
+    assert len(done.out.strip()) == 10
+    assert simulated.wait_for(done.out.strip())["state"] == "succeeded"
+
+
+def test_a_listing_for_programs_is_an_array_with_everything_in_it(simulated: Yard) -> None:
+    made = {simulated.good("run", "--detach", "--name", "many", "--", "sleep", "0") for _ in range(3)}
+    listed = simulated.json("ls")
+    assert all(item.keys() >= LISTED for item in listed)
+    assert made <= {item["id"] for item in listed}
+    assert made == {item["id"] for item in simulated.json("ls", "--name", "many", "--mine")}
+    assert len(simulated.json("ls", "--limit", "2")) == 2
+    newest = simulated.json("ls")[0]["submitted_at"]
+    assert newest == max(item["submitted_at"] for item in listed)
+
+
+def test_a_listing_for_people_is_a_table(simulated: Yard) -> None:
+    job = simulated.good("run", "--detach", "--name", "table-job", "--", "sleep", "0")
+    lines = simulated.good("ls", "--name", "table-job").splitlines()
+    assert lines[0].split() == ["ID", "NAME", "STATE", "OWNER", "GROUP", "CARDS", "AGE", "REASON"]
+    assert lines[1].startswith(job)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ls"], ["nodes"], ["quota"], ["user", "ls"], ["group", "ls"], ["token", "ls"], ["audit"]],
+)
+def test_every_listing_is_pure_json_when_asked(simulated: Yard, command: list[str]) -> None:
+    done = simulated.run(*command, "-o", "json")
+    assert done.code == 0
+    assert done.err == ""
+    assert isinstance(json.loads(done.out), list)
+    assert simulated.run(*command).code == 0
+
+
+def test_looking_at_one_job(simulated: Yard) -> None:
+    job = simulated.good("run", "--detach", "--cards", "2", "--", "sleep", "0")
+    ended = simulated.wait_for(job)
+    assert ended.keys() >= LISTED
+    assert ended["attempts"][0]["replicas"][0]["replica"]
+    assert simulated.json("why", job)["state"] == "succeeded"
+    story = simulated.json("events", job)
+    assert [event["state"] for event in story][-1] == "succeeded"
+    for command in ("show", "why", "events"):
+        assert simulated.run(command, job).code == 0
+    shown = simulated.good("show", job)
+    assert job in shown
+    assert "sleep 0" in shown
+
+
+def test_a_job_that_cannot_start_says_why(simulated: Yard) -> None:
+    job = start(simulated, "--cards", "100")
+    wait_until(lambda: simulated.json("why", job)["reason_code"] != "waiting.new")
+    told = simulated.json("why", job)
+    assert told["state"] == "queued"
+    assert told["reason"] in simulated.good("why", job)
+    chinese = simulated.good("why", job, YARD_LANG="zh")
+    assert any("\u4e00" <= sign <= "\u9fff" for sign in chinese)
+    simulated.good("stop", job)
+
+
+def test_preview_tells_what_would_happen_and_changes_nothing(simulated: Yard, tmp_path: Path) -> None:
+    before = len(simulated.json("ls"))
+    fits = job_file(tmp_path, "command: sleep 0\ncards: 1\n")
+    assert simulated.json("preview", fits)["starts"] is True
+    never = job_file(tmp_path, "command: sleep 0\ncards: 64\n")
+    assert simulated.json("preview", never)["starts"] is False
+    assert "would wait" in simulated.good("preview", never)
+    assert len(simulated.json("ls")) == before
+
+
+def test_a_job_file_is_submitted_from_a_file_or_standard_input(simulated: Yard, tmp_path: Path) -> None:
+    text = "name: from-file\ncommand: sleep 0\ncards: 1\n"
+    first = simulated.good("submit", job_file(tmp_path, text))
+    second = simulated.good("submit", "-", stdin=text)
+    assert first != second
+    assert simulated.json("show", "from-file")["id"] == second
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("command: x\ncrads: 2\n", "cards"),
+        ("command: x\ncards: lots\n", "cards"),
+        ("command: [unclosed\n", "line"),
+        ("\tcommand: x\n", "line"),
+        ("command: x\ncommand: y\n", "command"),
+        ("", "command"),
+        ("cards: 1\n", "command"),
+    ],
+)
+def test_mistakes_in_a_job_file_are_bad_input_and_are_named(
+    simulated: Yard, tmp_path: Path, text: str, told: str
+) -> None:
+    before = len(simulated.json("ls"))
+    for command in ("submit", "preview"):
+        done = simulated.run(command, job_file(tmp_path, text))
+        assert done.code == 2
+        assert told in done.err
+        assert done.out == ""
+    assert len(simulated.json("ls")) == before
+
+
+def test_a_job_file_that_cannot_be_read_is_bad_input(simulated: Yard, tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.yaml", tmp_path):
+        done = simulated.run("submit", str(path))
+        assert done.code == 2
+        assert str(path) in done.err
+
+
+def test_pause_frees_the_cards_and_resume_is_a_new_attempt(simulated: Yard) -> None:
+    job = start(simulated, "--cards", "1")
+    simulated.wait_for(job, "running")
+    simulated.good("pause", job)
+    simulated.wait_for(job, "paused")
+    assert simulated.run("pause", job).code == 0
+    simulated.good("resume", job)
+    assert simulated.wait_for(job, "running")["attempt"] == 2
+    simulated.good("stop", job)
+    assert simulated.wait_for(job)["state"] == "stopped"
+    assert simulated.run("resume", job).code == 1
+
+
+def test_rerun_is_a_new_job_with_changes(simulated: Yard) -> None:
+    first = simulated.good("run", "--detach", "--cards", "1", "--env", "LR=0.1", "--", "sleep", "0")
+    simulated.wait_for(first)
+    second = simulated.good("rerun", first, "--set", "cards=2", "--set", "name=again")
+    shown = simulated.wait_for(second)
+    assert (shown["cards"], shown["name"]) == (2, "again")
+    assert second != first
+    assert simulated.run("rerun", first, "--set", "cards").code == 2
+    assert simulated.run("rerun", first, "--set", "crads=2").code == 2
+
+
+def test_several_jobs_are_stopped_at_once_and_a_wrong_one_does_not_save_the_others(simulated: Yard) -> None:
+    jobs = [start(simulated) for _ in range(2)]
+    done = simulated.run("stop", jobs[0], "not-there-at-all", jobs[1])
+    assert done.code == 3
+    assert "not-there-at-all" in done.err
+    assert [simulated.wait_for(job)["state"] for job in jobs] == ["stopped", "stopped"]
+
+
+def test_an_id_may_be_a_beginning_or_a_name(simulated: Yard) -> None:
+    job = simulated.good("run", "--detach", "--name", "by-name", "--", "sleep", "0")
+    for ref in (job, job[:8], "by-name"):
+        assert simulated.json("show", ref)["id"] == job
+
+
+@pytest.mark.parametrize("command", ["show", "why", "events", "logs", "stop", "pause", "resume", "rerun"])
+@pytest.mark.parametrize("ref", ["zzzzzzzzzz", "no-such-name", "../users/admin", "a b", "数据", "x" * 300])
+def test_what_is_not_there_is_not_found(simulated: Yard, command: str, ref: str) -> None:
+    done = simulated.run(command, ref)
+    assert done.code in (2, 3)
+    assert done.err
+    assert done.out == ""
+
+
+def test_an_ambiguous_beginning_names_what_it_could_be(simulated: Yard) -> None:
+    ids = [item["id"] for item in simulated.json("ls")]
+    while True:
+        ids.append(simulated.good("run", "--detach", "--", "sleep", "0"))
+        beginnings = [id[:2] for id in ids]
+        twice = next((begin for begin in beginnings if beginnings.count(begin) > 1), None)
+        if twice or len(ids) > 400:
+            break
+    assert twice is not None
+    done = simulated.run("show", twice)
+    assert done.code == 2
+    assert any(id in done.err for id in ids if id.startswith(twice))
+
+
+def test_top_shows_what_runs(simulated: Yard) -> None:
+    job = start(simulated, "--cards", "1")
+    simulated.wait_for(job, "running")
+    told = simulated.json("top")
+    assert job in [replica["workload"] for replica in told["replicas"]]
+    assert job in simulated.good("top")
+    simulated.good("stop", job)
+
+
+def test_a_cordoned_node_gets_no_new_work(simulated: Yard) -> None:
+    names = [node["name"] for node in simulated.json("nodes")]
+    for name in names:
+        simulated.good("nodes", "cordon", name)
+    wait_until(lambda: {node["state"] for node in simulated.json("nodes")} == {"cordoned"})
+    job = start(simulated)
+    wait_until(lambda: simulated.json("why", job)["reason_code"] == "waiting.no_nodes")
+    for name in names:
+        simulated.good("nodes", "uncordon", name)
+    simulated.wait_for(job, "running")
+    simulated.good("stop", job)
+    assert simulated.run("nodes", "cordon", "nowhere").code == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run"],
+        ["run", "--cards"],
+        ["run", "--replicas", "x", "--", "true"],
+        ["run", "--env", "NOT_SET_ANYWHERE", "--", "true"],
+        ["run", "--cards", "-1", "--", "true"],
+        ["run", "--memory", "lots", "--", "true"],
+        ["run", "--priority", "5000", "--", "true"],
+        ["run", "--max-time", "soon", "--", "true"],
+        ["run", "--name", "a/b", "--", "true"],
+        ["run", "--group", "no-such-group", "--", "true"],
+        ["run", "--workdir", "/nonexistent", "--", "true"],
+        ["run", "--bogus", "--", "true"],
+        ["ls", "--state", "flying"],
+        ["ls", "-o", "xml"],
+        ["logs"],
+        ["logs", "x", "--tail", "-1"],
+        ["nonsense"],
+        ["stop"],
+    ],
+)
+def test_bad_usage_is_told_and_starts_nothing(simulated: Yard, arguments: list[str]) -> None:
+    before = len(simulated.json("ls"))
+    done = simulated.run(*arguments)
+    assert done.code == 2, done
+    assert done.err
+    assert len(simulated.json("ls")) == before
+
+
+@pytest.mark.parametrize("command", [["ls"], ["nodes"], ["whoami"], ["show", "x"], ["top"], ["user", "ls"]])
+def test_a_server_that_does_not_answer_is_unreachable(yard: Yard, command: list[str]) -> None:
+    done = yard.run(*command, YARD_URL="http://127.0.0.1:9")
+    assert done.code == 5
+    assert "does not answer" in done.err
+    assert done.out == ""
+
+
+def test_a_submit_to_nowhere_tries_for_a_while_and_then_says_so(yard: Yard) -> None:
+    done = yard.run("run", "--", "true", YARD_URL="http://127.0.0.1:9", YARD_RETRY_SECONDS="2")
+    assert done.code == 5
+    assert "trying again" in done.err

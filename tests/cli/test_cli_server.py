@@ -1,0 +1,161 @@
+"""Starting and stopping the server, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from tests.cli.yard import Yard, wait_until
+
+
+def test_up_in_the_background_says_where_it_is_and_shows_the_first_password_once(yard: Yard) -> None:
+    said = yard.up("--engine", "simulated")
+    told = json.loads((yard.data / "server.json").read_text())
+    assert told["url"] in said
+    assert "one-time password" in said
+    assert not (yard.data / "first-password").exists()
+    assert int((yard.data / "server.pid").read_text()) == told["pid"]
+    assert (yard.data / "server.log").stat().st_mode & 0o777 == 0o600
+    assert (yard.data / "server.pid").stat().st_mode & 0o777 == 0o600
+    assert yard.json("whoami")["user"]["name"] == "admin"
+    yard.good("down")
+    assert "one-time password" not in yard.up("--engine", "simulated")
+
+
+def test_down_stops_the_server_and_is_no_error_when_none_runs(yard: Yard) -> None:
+    assert yard.run("down").code == 0
+    yard.up("--engine", "simulated")
+    pid = yard.pid
+    assert yard.run("down").err.strip() == "the server is stopped"
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
+    assert not (yard.data / "server.pid").exists()
+    assert "no server runs" in yard.run("down").err
+    assert yard.run("ls").code == 5
+
+
+def test_a_second_server_on_the_same_folder_refuses_and_the_first_goes_on(yard: Yard) -> None:
+    yard.up("--engine", "simulated")
+    first = yard.pid
+    second = yard.run("up", "--detach", "--port", "0", "--engine", "simulated")
+    assert second.code == 1
+    assert "already runs" in second.err
+    assert yard.pid == first
+    assert yard.run("ls").code == 0
+
+
+def test_down_leaves_alone_a_process_that_only_has_the_pid(yard: Yard) -> None:
+    yard.data.mkdir()
+    told = {"url": "http://127.0.0.1:9", "pid": os.getpid(), "started_at": 1.0}
+    (yard.data / "server.json").write_text(json.dumps(told))
+    done = yard.run("down")
+    assert done.code == 1
+    assert "is not this server" in done.err
+
+
+def test_a_server_killed_hard_can_be_started_again_and_knows_its_jobs(yard: Yard) -> None:
+    yard.up("--engine", "simulated")
+    job = yard.good("run", "--detach", "--env", "YARD_SIM_SECONDS=0.2", "--", "x")
+    os.kill(yard.pid, signal.SIGKILL)
+    assert yard.run("ls").code == 5
+    yard.up("--engine", "simulated")
+    assert yard.wait_for(job)["state"] == "succeeded"
+
+
+def test_a_port_that_is_taken_is_said_in_words(yard: Yard) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = yard.run("up", "--detach", "--engine", "simulated", "--port", str(taken.getsockname()[1]))
+    assert done.code == 1
+    assert "cannot listen" in done.err
+
+
+def test_listening_beyond_this_machine_without_tls_is_refused(yard: Yard) -> None:
+    done = yard.run("up", "--detach", "--engine", "simulated", "--port", "0", "--host", "0.0.0.0")
+    assert done.code == 1
+    assert "--insecure-http" in done.err
+
+
+def test_options_are_read_from_the_environment_too(yard: Yard) -> None:
+    done = yard.run("up", "--detach", YARD_ENGINE="simulated", YARD_PORT="0", YARD_NODES="3x2:ascend")
+    assert done.code == 0, done.err
+    nodes = yard.json("nodes")
+    assert [node["cards_total"] for node in nodes] == [{"ascend": 2}] * 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--engine", "warp"],
+        ["--port", "70000"],
+        ["--port", "x"],
+        ["--tls-cert", "/nonexistent"],
+        ["--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"],
+        ["--nodes"],
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_made(yard: Yard, arguments: list[str]) -> None:
+    done = yard.run("up", "--detach", *arguments)
+    assert done.code == 2
+    assert done.err
+    assert not yard.data.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--engine", "simulated", "--nodes", "many"], ["--engine", "process", "--nodes", "2x2"]],
+)
+def test_options_the_server_cannot_use_are_told_in_its_words(yard: Yard, arguments: list[str]) -> None:
+    done = yard.run("up", "--detach", "--port", "0", *arguments)
+    assert done.code == 1
+    assert "--nodes" in done.err
+
+
+def test_backup_and_restore_bring_everything_back(yard: Yard, tmp_path: Path) -> None:
+    yard.up("--engine", "simulated")
+    yard.good("group", "create", "vision", "--quota", "nvidia=8")
+    job = yard.good("run", "--detach", "--name", "kept", "--", "sleep", "0")
+    yard.wait_for(job)
+    file = tmp_path / "backup.gz"
+    yard.good("backup", str(file))
+    assert file.stat().st_mode & 0o777 == 0o600
+    yard.good("group", "rm", "vision")
+    assert yard.run("restore", str(file)).code == 1, "a server is running"
+    yard.good("down")
+    refused = yard.run("restore", str(file))
+    assert refused.code == 1, "the folder has contents"
+    yard.good("restore", str(file), "--force")
+    yard.up("--engine", "simulated")
+    assert yard.json("show", "kept")["id"] == job
+    assert "vision" in [group["name"] for group in yard.json("group", "ls")]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a backup", b"\x1f\x8b\x08broken"])
+def test_restoring_what_is_no_backup_changes_nothing(yard: Yard, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    done = yard.run("restore", str(file))
+    assert done.code == 2
+    assert not (yard.data / "gpuyard.db").exists()
+    assert yard.run("restore", str(tmp_path / "missing")).code == 2
+
+
+def test_the_doctor_finds_nothing_broken_on_a_well_server(simulated: Yard) -> None:
+    done = simulated.run("doctor")
+    assert done.code == 0, done.out
+    assert "✗" not in done.out
+    checks = {finding["check"] for finding in simulated.json("doctor")}
+    assert {"server", "version", "clock", "login", "cards", "data", "disk", "database"} <= checks
+
+
+def test_the_doctor_says_what_is_broken(yard: Yard) -> None:
+    done = yard.run("doctor")
+    assert done.code == 1
+    assert done.out.startswith("✗ no server runs")
+    yard.data.mkdir(mode=0o755)
+    (yard.data / "owner.token").write_text("yard_x")
+    assert "can be read by others" in yard.run("doctor").out

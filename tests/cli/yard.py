@@ -1,0 +1,104 @@
+"""The real `yard` command against real servers it started itself, each in a data folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[2]
+ENDED = ("succeeded", "failed", "stopped")
+
+
+@dataclass
+class Yard:
+    """The command, as a person with this home and this data folder would use it."""
+
+    home: Path
+    data: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("YARD_", "LC_", "LANG"))}
+        ours = {"HOME": str(self.home), "YARD_DATA": str(self.data), "PYTHONPATH": str(PROJECT / "src")}
+        return {**kept, **ours, "YARD_LANG": "en", **self.env, **more}
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-W", "error", "-m", "gpuyard.cli.main", *arguments]
+
+    def run(self, *arguments: str, stdin: str = "", timeout: float = 120, **env: str) -> Ran:
+        done = subprocess.run(
+            self.command(*arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env=self.environment(**env),
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *arguments: str, **env: str) -> subprocess.Popen[bytes]:
+        """Left running; the caller ends it."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment(**env),
+        )
+
+    def good(self, *arguments: str, stdin: str = "", **env: str) -> str:
+        """Must end well; returns what it printed."""
+        done = self.run(*arguments, stdin=stdin, timeout=120, **env)
+        assert done.code == 0, done
+        return done.out.strip()
+
+    def json(self, *arguments: str, **env: str) -> Any:
+        return json.loads(self.good(*arguments, "-o", "json", **env))
+
+    def up(self, *arguments: str) -> str:
+        return self.good("up", "--detach", "--port", "0", *arguments)
+
+    def down(self) -> None:
+        self.run("down")
+
+    def as_user(self, token: str) -> Yard:
+        return Yard(self.home, self.data, {**self.env, "YARD_TOKEN": token})
+
+    def wait_for(self, job: str, *states: str, seconds: float = 60) -> dict[str, Any]:
+        """Until the job is in one of these states (by default: has ended)."""
+        wanted = states or ENDED
+        found: dict[str, Any] = {}
+
+        def there() -> bool:
+            found.update(self.json("show", job))
+            return found["state"] in wanted
+
+        wait_until(there, seconds, lambda: f"{job} is {found.get('state')}: {found.get('reason')}")
+        return found
+
+    @property
+    def pid(self) -> int:
+        return int(json.loads((self.data / "server.json").read_text())["pid"])
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60, what: Callable[[], str] = str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.05)
