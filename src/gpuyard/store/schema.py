@@ -21,7 +21,7 @@ class PlainText(TypeDecorator[str]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
-        return dialect.type_descriptor(sa.Text(collation="C") if dialect.name == "postgresql" else sa.Text())
+        return sa.Text(collation="C") if dialect.name == "postgresql" else sa.Text()
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         if value is None or (value.isascii() and "\0" not in value):
