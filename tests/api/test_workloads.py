@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import threading
+from contextlib import closing
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.api.yard import Yard
+from gpuyard.api.parts import ImagePolicy
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.workload import Cause, Life, Seen
+from gpuyard.store import workloads
+from gpuyard.store.database import Database
+from tests.api.yard import Yard, running
 
 JOB = {"command": "python train.py", "cards": 1}
 
@@ -16,6 +24,9 @@ def submit(client: httpx2.Client, **job: Any) -> dict[str, Any]:
     answer = client.post("/api/v1/workloads", json=JOB | job)
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
+
+
+# --- submitting ---------------------------------------------------------------------------------------------------
 
 
 def test_a_job_file_becomes_a_queued_workload_with_a_story(server: Yard) -> None:
@@ -29,3 +40,351 @@ def test_a_job_file_becomes_a_queued_workload_with_a_story(server: Yard) -> None
         assert shown["roles"][0]["command"][-1] == "python train.py"
         story = ada.get(f"/api/v1/workloads/{made['id']}/events").json()["items"]
         assert [line["code"] for line in story] == ["story.submitted"]
+
+
+def test_a_yaml_file_is_taken_and_its_mistakes_are_told_with_their_place(server: Yard) -> None:
+    with server.person("yara") as yara:
+        headers = {"Content-Type": "application/yaml"}
+        good = yara.post("/api/v1/workloads", content="command: echo hi\ncards: 0.5\n", headers=headers)
+        assert good.status_code == 201
+        assert good.json()["cards"] == 0.5
+        bad = yara.post("/api/v1/workloads", content="comand: echo hi\ncards: many\n", headers=headers)
+        assert bad.status_code == 400
+        problems = bad.json()["error"]["problems"]
+        assert len(problems) >= 2
+        assert {"line": 1, "column": 1, "key": "comand", "nearest": "command"}.items() <= problems[0]["facts"].items()
+
+
+def test_the_same_key_and_body_is_one_job(server: Yard) -> None:
+    with server.person("ida") as ida:
+        headers = {"Idempotency-Key": "once"}
+        first = ida.post("/api/v1/workloads", json=JOB, headers=headers)
+        second = ida.post("/api/v1/workloads", json=JOB, headers=headers)
+        assert (first.status_code, second.status_code) == (201, 200)
+        assert first.json()["id"] == second.json()["id"]
+        other = ida.post("/api/v1/workloads", json=JOB | {"cards": 2}, headers=headers)
+        assert other.status_code == 409
+        assert other.json()["error"]["code"] == "refused.same_key_other_job"
+        assert len(ida.get("/api/v1/workloads").json()["items"]) == 1
+
+
+def test_keys_belong_to_their_owner(server: Yard) -> None:
+    with server.person("ivo") as ivo, server.person("iris") as iris:
+        headers = {"Idempotency-Key": "shared"}
+        mine = ivo.post("/api/v1/workloads", json=JOB, headers=headers).json()["id"]
+        theirs = iris.post("/api/v1/workloads", json=JOB, headers=headers)
+        assert theirs.status_code == 201
+        assert theirs.json()["id"] != mine
+
+
+def test_racing_clients_with_one_key_make_one_job(server: Yard) -> None:
+    with server.person("race") as race:
+        answers: list[httpx2.Response] = []
+
+        def send() -> None:
+            with server.client(race.headers["Authorization"].removeprefix("Bearer ")) as client:
+                answers.append(client.post("/api/v1/workloads", json=JOB, headers={"Idempotency-Key": "race"}))
+
+        threads = [threading.Thread(target=send) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(answer.status_code for answer in answers) == [200] * 7 + [201]
+        assert len({answer.json()["id"] for answer in answers}) == 1
+
+
+def test_many_clients_at_once_lose_no_job_and_every_one_is_audited(fresh: Yard) -> None:
+    token = fresh.person("crowd").headers["Authorization"].removeprefix("Bearer ")
+    made: list[str] = []
+
+    def send() -> None:
+        with fresh.client(token) as client:
+            made.extend(submit(client)["id"] for _ in range(20))
+
+    threads = [threading.Thread(target=send) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(made)) == 160
+    with fresh.client(token) as crowd, fresh.owner as owner:
+        assert {w["id"] for w in crowd.get("/api/v1/workloads?limit=500").json()["items"]} == set(made)
+        trail = owner.get("/api/v1/audit?limit=500").json()["items"]
+        assert {e["object"] for e in trail if e["action"] == "workload.submit"} == set(made)
+
+
+def test_an_id_that_is_taken_is_not_given_again(tmp_path_factory: pytest.TempPathFactory) -> None:
+    ids = iter(["aaaaaaaaaa", "aaaaaaaaaa", "aaaaaaaaaa", "bbbbbbbbbb"])
+    with running(tmp_path_factory.mktemp("yard"), make_id=lambda: next(ids)) as yard, yard.owner as owner:
+        assert submit(owner)["id"] == "aaaaaaaaaa"
+        assert submit(owner)["id"] == "bbbbbbbbbb"
+
+
+@pytest.mark.parametrize("key", ["", "a" * 129, "with space", "\x7f"])
+def test_a_key_that_is_no_key_is_refused(server: Yard, key: str) -> None:
+    with server.owner as owner:
+        answer = owner.post("/api/v1/workloads", json=JOB, headers={"Idempotency-Key": key})
+        assert answer.status_code == 400
+
+
+def test_nobody_sets_what_is_not_theirs_to_set(server: Yard) -> None:
+    with server.owner as owner:
+        for extra in ({"owner": "root"}, {"state": "running"}, {"id": "x"}, {"submitted_at": 0}, {"wanted": "stop"}):
+            answer = owner.post("/api/v1/workloads", json=JOB | extra)
+            assert answer.status_code == 400
+            assert answer.json()["error"]["code"] == "refused.unknown_key"
+
+
+def test_one_submits_into_ones_own_groups_only(server: Yard) -> None:
+    server.group("robots")
+    with server.person("gus") as gus, server.owner as owner:
+        refused = gus.post("/api/v1/workloads", json=JOB | {"group": "robots"})
+        assert refused.status_code == 403
+        nowhere = gus.post("/api/v1/workloads", json=JOB | {"group": "nowhere"})
+        assert nowhere.status_code == 403
+        assert submit(owner, group="robots")["group"] == "robots"
+        assert owner.post("/api/v1/workloads", json=JOB | {"group": "nowhere"}).status_code == 400
+
+
+def test_an_image_is_noted_in_the_story_or_refused_by_setting(
+    server: Yard, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with server.owner as owner:
+        id = submit(owner, image="pytorch:2")["id"]
+        story = owner.get(f"/api/v1/workloads/{id}/events").json()["items"]
+        assert [line["code"] for line in story] == ["story.submitted", "story.image_not_used"]
+    strict = ImagePolicy("process", refuses=True)
+    with running(tmp_path_factory.mktemp("strict"), images=strict) as yard, yard.owner as owner:
+        answer = owner.post("/api/v1/workloads", json=JOB | {"image": "pytorch:2"})
+        assert answer.json()["error"]["code"] == "refused.image_refused"
+        assert owner.get("/api/v1/workloads").json()["items"] == []
+
+
+def test_preview_says_what_would_happen_and_changes_nothing(fresh: Yard) -> None:
+    with fresh.person("pia") as pia:
+        fits = pia.post("/api/v1/preview", json=JOB | {"cards": 8}).json()
+        assert fits["starts"] is True
+        assert fits["nodes"] == ["node-1"]
+        never = pia.post("/api/v1/preview", json=JOB | {"cards": 9}).json()
+        assert never["starts"] is False
+        assert never["reason_code"] in ("waiting.never_fits", "waiting.needs_replicas")
+        assert never["reason"]
+        missing = pia.post("/api/v1/preview", json=JOB | {"workdir": "0" * 64}).json()
+        assert missing["starts"] is False
+        assert missing["problems"][0]["code"] == "refused.not_found"
+        assert pia.get("/api/v1/workloads").json()["items"] == []
+
+
+# --- looking ------------------------------------------------------------------------------------------------------
+
+
+def test_a_workload_is_found_by_id_prefix_and_name(server: Yard) -> None:
+    with server.person("finn") as finn:
+        older, newer = submit(finn, name="same-name"), submit(finn, name="same-name")
+        assert finn.get(f"/api/v1/workloads/{older['id']}").json()["id"] == older["id"]
+        assert finn.get(f"/api/v1/workloads/{older['id'][:8]}").json()["id"] == older["id"]
+        assert finn.get("/api/v1/workloads/same-name").json()["id"] == newer["id"]
+
+
+def test_an_ambiguous_prefix_names_the_candidates(tmp_path_factory: pytest.TempPathFactory) -> None:
+    ids = iter(["aa00000001", "aa00000002"])
+    with running(tmp_path_factory.mktemp("yard"), make_id=lambda: next(ids)) as yard, yard.owner as owner:
+        submit(owner), submit(owner)
+        answer = owner.get("/api/v1/workloads/aa0")
+        assert answer.status_code == 400
+        assert answer.json()["error"]["facts"]["matches"] == ["aa00000001", "aa00000002"]
+
+
+def test_lists_come_in_pages_newest_first_and_filtered(server: Yard) -> None:
+    with server.person("lou") as lou:
+        made = [submit(lou, name=f"job-{number % 2}")["id"] for number in range(7)]
+        seen: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = lou.get("/api/v1/workloads", params={"limit": 3} | ({"cursor": cursor} if cursor else {})).json()
+            seen += [w["id"] for w in page["items"]]
+            cursor = page["next"]
+            if cursor is None:
+                break
+        assert seen == made[::-1]
+        named = lou.get("/api/v1/workloads", params={"name": "job-1"}).json()["items"]
+        assert [w["id"] for w in named] == made[1::2][::-1]
+        lou.post(f"/api/v1/workloads/{made[0]}/stop")
+        assert lou.get("/api/v1/workloads", params={"state": "running,failed"}).json()["items"] == []
+        assert len(lou.get("/api/v1/workloads", params={"state": "queued,running"}).json()["items"]) == 7
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=501",
+        "limit=x",
+        "state=gone",
+        "cursor=zzz",
+        "cursor=nan_x",
+        "owner=A",
+        "name=%00",
+        "mine=maybe",
+    ],
+)
+def test_a_list_with_a_bad_filter_is_refused(server: Yard, query: str) -> None:
+    with server.owner as owner:
+        answer = owner.get(f"/api/v1/workloads?{query}")
+        assert answer.status_code == 400
+        assert answer.json()["error"]["message"]
+
+
+def test_members_see_their_own_leads_their_groups_admins_all(server: Yard) -> None:
+    server.group("optics")
+    lead, member = server.person("olga", role="lead", group="optics"), server.person("omar", group="optics")
+    other = server.person("oona")
+    theirs, own, elsewhere = submit(member)["id"], submit(lead)["id"], submit(other)["id"]
+
+    def ids(client: httpx2.Client, **query: str) -> set[str]:
+        return {w["id"] for w in client.get("/api/v1/workloads", params=query).json()["items"]}
+
+    assert ids(member) == {theirs}
+    assert ids(member, owner="olga") == set()
+    assert ids(lead) == {theirs, own}
+    assert ids(lead, mine="true") == {own}
+    assert ids(lead, owner="omar") == {theirs}
+    with server.owner as owner:
+        assert {theirs, own, elsewhere} <= ids(owner)
+        assert ids(owner, group="optics") == {theirs, own}
+    assert lead.post(f"/api/v1/workloads/{theirs}/pause").status_code == 200
+    assert member.post(f"/api/v1/workloads/{own}/stop").status_code == 404
+
+
+def test_why_tells_the_reason_and_the_place_in_the_queue(fresh: Yard) -> None:
+    ann, bob = fresh.person("ann"), fresh.person("bob")
+    first = submit(ann, name="secret-project", cards=8)["id"]
+    second = submit(bob, cards=8)["id"]
+    reason = because(Code.ORDER, ahead=first, ahead_name="secret-project", position=1)
+    with fresh.database.write() as conn:
+        workloads.set_reasons(conn, {second: reason}, fresh.clock())
+    why = bob.get(f"/api/v1/workloads/{second}/why").json()
+    assert why["state"] == "queued"
+    assert why["position"] == 1
+    assert why["ahead"] == [first]
+    for answer in ("", "/why", "/events"):
+        text = bob.get(f"/api/v1/workloads/{second}{answer}").text
+        assert "secret-project" not in text
+        assert first in text
+    assert "secret-project" not in bob.get("/api/v1/workloads").text
+    with fresh.owner as owner:
+        assert "secret-project" in owner.get(f"/api/v1/workloads/{second}/why").text
+
+
+def test_attempts_replicas_and_their_ends_are_shown(server: Yard) -> None:
+    with server.person("rita") as rita:
+        id = submit(rita, replicas=2)["id"]
+        server.start(id)
+        running_now = rita.get(f"/api/v1/workloads/{id}").json()
+        assert running_now["state"] == "running"
+        assert running_now["attempts"][0]["replicas"][1]["replica"] == "worker-1"
+        assert running_now["attempts"][0]["replicas"][0]["cpu"] == 1
+        bad = Seen(Life.ENDED, 3, Cause.EXIT, because(Code.EXIT_CODE, exit_code=3, replica="worker-0"), 1.0, 2.0)
+        server.end(id, bad)
+        ended = rita.get(f"/api/v1/workloads/{id}").json()
+        assert (ended["state"], ended["exit_code"]) == ("failed", 3)
+        assert ended["attempts"][0]["reason_code"] == "ended.exit_code"
+        assert rita.get(f"/api/v1/workloads/{id}/attempts").json()["items"] == ended["attempts"]
+        assert rita.get(f"/api/v1/workloads/{id}/usage").json()["items"][0]["points"] == []
+
+
+def test_machines_and_use_are_shown(fresh: Yard) -> None:
+    with fresh.person("nils") as nils, fresh.person("nora") as nora:
+        id = submit(nils)["id"]
+        fresh.start(id)
+        node = nils.get("/api/v1/nodes").json()["items"][0]
+        assert node["cards_total"] == {"nvidia": 8}
+        assert node["cpu_used"] == 1
+        assert node["cards"][0]["simulated"] is True
+        assert [r["workload"] for r in nils.get("/api/v1/top").json()["replicas"]] == [id]
+        assert nora.get("/api/v1/top").json()["replicas"] == []
+
+
+# --- wishes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_wish_is_written_and_nothing_more(server: Yard) -> None:
+    with server.person("will") as will:
+        id = submit(will)["id"]
+        server.start(id)
+        paused = will.post(f"/api/v1/workloads/{id}/pause").json()
+        assert (paused["state"], paused["wanted"]) == ("running", "pause")
+        assert will.post(f"/api/v1/workloads/{id}/pause").status_code == 200
+        assert will.post(f"/api/v1/workloads/{id}/resume").json()["wanted"] == "run"
+        assert will.post(f"/api/v1/workloads/{id}/stop").json()["wanted"] == "stop"
+        assert will.post(f"/api/v1/workloads/{id}/stop").status_code == 200
+        assert server.workload(id).wanted_by == "will"
+
+
+@pytest.mark.parametrize("verb", ["stop", "pause", "resume"])
+def test_what_has_ended_stays_so(server: Yard, verb: str) -> None:
+    with server.owner as owner:
+        id = submit(owner)["id"]
+        server.start(id)
+        server.end(id)
+        answer = owner.post(f"/api/v1/workloads/{id}/{verb}")
+        assert answer.status_code == 409
+        assert answer.json()["error"]["facts"] == {"action": verb, "state": "succeeded"}
+
+
+def test_what_is_being_stopped_is_neither_paused_nor_resumed(server: Yard) -> None:
+    with server.owner as owner:
+        id = submit(owner)["id"]
+        assert owner.post(f"/api/v1/workloads/{id}/resume").status_code == 409
+        owner.post(f"/api/v1/workloads/{id}/stop")
+        assert owner.post(f"/api/v1/workloads/{id}/pause").status_code == 409
+        assert owner.post(f"/api/v1/workloads/{id}/resume").status_code == 409
+
+
+def test_rerun_makes_a_new_job_of_the_askers_with_values_changed(server: Yard) -> None:
+    server.group("dyn")
+    with server.person("dan", group="dyn") as dan, server.person("dee", role="lead", group="dyn") as dee:
+        tar = b"a shipped folder"
+        digest = hashlib.sha256(tar).hexdigest()
+        dan.put(f"/api/v1/workdirs/{digest}", content=tar)
+        id = submit(dan, name="base", cards=1, workdir=digest)["id"]
+        again = dan.post(f"/api/v1/workloads/{id}/rerun")
+        assert again.status_code == 201
+        assert (
+            dan.get(f"/api/v1/workloads/{again.json()['id']}/file").json()
+            == dan.get(f"/api/v1/workloads/{id}/file").json()
+        )
+        changed = dee.post(f"/api/v1/workloads/{id}/rerun", json={"set": {"cards": "4", "env.LR": "0.1"}})
+        assert changed.status_code == 201, changed.text
+        assert (changed.json()["owner"], changed.json()["cards"]) == ("dee", 4)
+        assert dee.head(f"/api/v1/workdirs/{digest}").status_code == 200
+        bad = dan.post(f"/api/v1/workloads/{id}/rerun", json={"set": {"crads": "4"}})
+        assert bad.json()["error"]["code"] == "refused.unknown_key"
+        key = {"Idempotency-Key": "again"}
+        first = dan.post(f"/api/v1/workloads/{id}/rerun", json={"set": {}}, headers=key)
+        second = dan.post(f"/api/v1/workloads/{id}/rerun", json={"set": {}}, headers=key)
+        assert (first.status_code, second.status_code) == (201, 200)
+        assert first.json()["id"] == second.json()["id"]
+
+
+def test_a_read_token_looks_and_does_not_touch(server: Yard) -> None:
+    with server.person("rex") as rex, server.client(server.token_of("rex", "read")) as reader:
+        id = submit(rex)["id"]
+        assert reader.get(f"/api/v1/workloads/{id}").status_code == 200
+        for path in ("stop", "pause", "resume", "rerun"):
+            assert reader.post(f"/api/v1/workloads/{id}/{path}").status_code == 403
+        assert reader.post("/api/v1/workloads", json=JOB).status_code == 403
+        assert reader.post("/api/v1/tokens", json={"name": "more", "scope": "read"}).status_code == 403
+
+
+def test_a_busy_store_is_answered_with_patience(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("yard")
+    with running(folder, lock_seconds=0.3) as yard, yard.owner as owner:
+        with closing(Database.open(f"sqlite:///{folder / 'gpuyard.db'}")) as other, other.write():
+            answer = owner.post("/api/v1/workloads", json=JOB)
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"]
+            assert owner.get("/api/v1/workloads").status_code == 200
+        assert owner.get("/api/v1/workloads").json()["items"] == []
+        submit(owner)

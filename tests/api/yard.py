@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import secrets
+import shutil
 import socket
 import threading
 import time
@@ -50,8 +50,9 @@ class LogFolder:
     def log_path(self, id: ReplicaId) -> Path:
         return self._root / str(id) / "log"
 
-    def forget(self, id: ReplicaId) -> None:
-        self.log_path(id).unlink(missing_ok=True)
+    def forget(self, workload: str) -> None:
+        for folder in self._root.glob(f"{workload}-*"):
+            shutil.rmtree(folder)
 
 
 class Clock:
@@ -98,6 +99,7 @@ class Yard:
     parts: Parts
     clock: Clock
     stopping: list[bool] = field(default_factory=lambda: [False])
+    clients: list[httpx2.Client] = field(default_factory=list)
 
     @property
     def database(self) -> Database:
@@ -105,7 +107,9 @@ class Yard:
 
     def client(self, token: str | None = None, **options: Any) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx2.Client(base_url=self.url, headers=headers, trust_env=False, timeout=30, **options)
+        client = httpx2.Client(base_url=self.url, headers=headers, trust_env=False, timeout=30, **options)
+        self.clients.append(client)
+        return client
 
     @property
     def owner(self) -> httpx2.Client:
@@ -171,15 +175,13 @@ class Yard:
         return path
 
 
-_numbers = itertools.count()
-
-
 def make_id() -> str:
     return secrets.choice(LETTERS) + secrets.token_hex(5)[:9]
 
 
 def make_parts(folder: Path, clock: Clock, stopping: list[bool], **changes: Any) -> Parts:
-    database = Database.open(f"sqlite:///{folder / 'gpuyard.db'}")
+    lock_seconds = changes.pop("lock_seconds", 15.0)
+    database = Database.open(f"sqlite:///{folder / 'gpuyard.db'}", lock_seconds=lock_seconds)
     rules = changes.pop("rules", AccessRules(first_uid=310_000))
     access = Access(database, clock, OwnerSecret(OWNER_SECRET), rules, Passwords(QUICK_HASH))
     access.first_start()
@@ -201,7 +203,7 @@ def make_parts(folder: Path, clock: Clock, stopping: list[bool], **changes: Any)
         images=ImagePolicy("process"),
         version="0.0.test",
         stopping=lambda: stopping[0],
-        limits=ApiLimits(followers_per_user=4, heartbeat_seconds=0.2, body_seconds=5.0),
+        limits=ApiLimits(followers_per_user=4, heartbeat_seconds=0.2, body_seconds=2.0),
     )
     return replace(parts, **changes)
 
@@ -218,10 +220,13 @@ def running(folder: Path, **changes: Any) -> Iterator[Yard]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="server")
     thread.start()
+    yard = Yard(f"http://127.0.0.1:{listener.getsockname()[1]}", parts, clock, stopping)
     try:
         wait_until(lambda: server.started)
-        yield Yard(f"http://127.0.0.1:{listener.getsockname()[1]}", parts, clock, stopping)
+        yield yard
     finally:
+        for client in yard.clients:
+            client.close()
         stopping[0] = True
         server.should_exit = True
         thread.join()

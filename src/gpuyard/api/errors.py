@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import logging
 import math
 import re
@@ -12,7 +13,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from fastapi.routing import iter_route_contexts
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -68,7 +69,12 @@ def answer(error: errors.YardError, language: words.LanguageName) -> Response:
     elif isinstance(error, errors.LoginNeeded):
         headers["WWW-Authenticate"] = "Bearer"
     problems = error.problems if isinstance(error, errors.BadInput) else ()
-    return JSONResponse(body_of(error.reason, problems, language), status, headers)
+    return as_json(body_of(error.reason, problems, language), status, headers)
+
+
+def as_json(body: dict[str, Any], status: int, headers: Mapping[str, str] | None = None) -> Response:
+    """Escaped to ASCII: what is repeated to the sender may hold what no encoding can."""
+    return Response(json.dumps(body), status, dict(headers or {}), media_type="application/json")
 
 
 def body_of(reason: Reason, problems: Sequence[Reason], language: words.LanguageName) -> dict[str, Any]:
@@ -111,7 +117,7 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return _wrong_method(request, language)
     problem = because(Code.BAD_VALUE, at="body", problem=Problem.JSON_SYNTAX.value, detail=str(error.detail))
-    return JSONResponse(body_of(problem, (), language), error.status_code, error.headers)
+    return as_json(body_of(problem, (), language), error.status_code, error.headers)
 
 
 def _wrong_method(request: Request, language: words.LanguageName) -> Response:
@@ -121,7 +127,7 @@ def _wrong_method(request: Request, language: words.LanguageName) -> Response:
             allowed |= methods
     facts = {"problem": Problem.ONE_OF.value, "value": request.method[:20], "allowed": sorted(allowed)}
     body = body_of(because(Code.BAD_VALUE, at="method", **facts), (), language)
-    return JSONResponse(body, HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": ", ".join(sorted(allowed))})
+    return as_json(body, HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": ", ".join(sorted(allowed))})
 
 
 def _methods_by_path(app: FastAPI) -> list[tuple[re.Pattern[str], set[str]]]:
@@ -141,7 +147,7 @@ async def _broken(request: Request, error: Exception) -> Response:
         "zh": "服务器内部出错，详情见服务器日志。",
     }
     body = {"code": "internal.error", "message": message[language_of(request)], "facts": {}, "problems": []}
-    return JSONResponse({"error": body}, HTTPStatus.INTERNAL_SERVER_ERROR)
+    return as_json({"error": body}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 # --- what the framework found wrong, in our words -----------------------------------------------------------------

@@ -24,6 +24,7 @@ from gpuyard.api.errors import language_of
 from gpuyard.api.front import SAFE_METHODS
 from gpuyard.api.parts import Parts
 from gpuyard.api.simulated import SimulatedDevices
+from gpuyard.api.together import Together
 from gpuyard.domain.errors import NotAllowed
 from gpuyard.domain.reasons import Code, Reason, because
 
@@ -40,6 +41,7 @@ class Caller:
     parts: Parts
     language: words.LanguageName
     simulated: SimulatedDevices
+    together: Together
 
     @property
     def now(self) -> float:
@@ -71,7 +73,8 @@ class Guard:
         request.scope["yard.actor"] = actor
         _check_csrf(request, actor)
         rights.require(actor, self.action)
-        return Caller(actor, parts, language_of(request), request.app.state.simulated)
+        shared = request.app.state
+        return Caller(actor, parts, language_of(request), shared.simulated, shared.together)
 
 
 def needs(action: Action) -> Any:

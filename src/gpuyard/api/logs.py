@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import rights
@@ -113,7 +113,7 @@ def _text(data: bytes, start: int, end: int, size: int, ended: bool) -> Response
 
 @doors.get(
     "/workloads/{ref}/logs/follow",
-    response_class=FollowResponse,
+    response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
 async def follow_log(

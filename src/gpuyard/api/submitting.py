@@ -20,6 +20,7 @@ from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import Spec, State, StoryEvent, Workload
 from gpuyard.store import people
 from gpuyard.store import workloads as rows
+from gpuyard.store.database import Connection
 
 KEY_RULE = re.compile(r"[!-~]{1,128}")
 TRIES = 5  # to find an id that is not taken
@@ -97,20 +98,26 @@ def submit(caller: Caller, job: native.JobFile, key: str | None, digest: str) ->
 def _write(
     caller: Caller, workload: Workload, story: list[StoryEvent], key: str | None, digest: str
 ) -> tuple[Workload, bool]:
-    with caller.parts.database.write() as conn:
+    actor, now = caller.actor, caller.now
+    facts = {"name": workload.spec.name, "group": workload.group}
+
+    def write(conn: Connection) -> tuple[Workload, bool]:
         known = rows.find_by_key(conn, workload.owner, key) if key is not None else None
-        if known is None:
-            rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
-            facts = {"name": workload.spec.name, "group": workload.group}
-            audit.record(conn, caller.actor, Action.SUBMIT, workload.id, caller.now, facts=facts)
-            return workload, True
-        id, sent_then = known
-        if sent_then != digest:
-            raise Conflict(because(Code.SAME_KEY_OTHER_JOB, key=key))
-        before = rows.get(conn, id)
-    if before is None:
+        if known is not None:
+            return _taken_before(conn, known, key, digest), False
+        rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
+        audit.record(conn, actor, Action.SUBMIT, workload.id, now, facts=facts)
+        return workload, True
+
+    return caller.together.write(write)
+
+
+def _taken_before(conn: Connection, known: tuple[str, str], key: str | None, digest: str) -> Workload:
+    id, sent_then = known
+    workload = rows.get(conn, id)
+    if sent_then != digest or workload is None:
         raise Conflict(because(Code.SAME_KEY_OTHER_JOB, key=key))
-    return before, False
+    return workload
 
 
 def _first_lines(caller: Caller, workload: Workload) -> list[StoryEvent]:
