@@ -1,26 +1,36 @@
-"""A yard with a process engine, and one with simulated cards."""
+"""Yards with a process engine, as many as a test needs. Whatever happens in the test, nothing of them is left."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.engines.places import Yard
+from tests.engines.places import MakeYard, Yard
 
+from gpuyard.devices.probe import DeviceProbe
 from gpuyard.devices.simulated import SimulatedProbe
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    yard = Yard(tmp_path / "data")
-    yield yard
-    yard.close()
+def make_yard() -> Iterator[MakeYard]:
+    made: list[Yard] = []
+
+    def make(data: Path, devices: Sequence[DeviceProbe] = (), **options: Any) -> Yard:
+        made.append(Yard(data, devices=devices, options=options))
+        return made[-1]
+
+    yield make
+    for yard in made:
+        yard.close()
 
 
 @pytest.fixture
-def yard_with_cards(tmp_path: Path) -> Iterator[Yard]:
-    data = tmp_path / "data"
-    yard = Yard(data, devices=[SimulatedProbe(data, 4)])
-    yield yard
-    yard.close()
+def yard(tmp_path: Path, make_yard: MakeYard) -> Yard:
+    return make_yard(tmp_path / "data")
+
+
+@pytest.fixture
+def yard_with_cards(tmp_path: Path, make_yard: MakeYard) -> Yard:
+    return make_yard(tmp_path / "data", [SimulatedProbe(tmp_path / "data", 4)])

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Allotment, CardShare
@@ -113,6 +113,10 @@ class Yard:
     def _left(self) -> bool:
         self.engine.sweep(())
         return any((self.data / "run" / "live").iterdir())
+
+
+class MakeYard(Protocol):
+    def __call__(self, data: Path, devices: Sequence[DeviceProbe] = (), **options: Any) -> Yard: ...
 
 
 def is_alive(pid: int) -> bool:

@@ -1,0 +1,111 @@
+"""A card that somebody still holds is not given out, and the holder is named."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.engines.places import IS_ROOT, MakeYard, Yard, replica, wait_for
+
+from gpuyard.devices.probe import CardReading
+from gpuyard.domain.cluster import Card
+from gpuyard.domain.workload import Life
+
+HOLD = 'exec 9<>"$YARD_CARD_PATHS"; echo ready; sleep 1000'
+
+
+def troubles(yard: Yard) -> dict[int, str]:
+    return {card.index: card.trouble for card in yard.engine.nodes()[0].cards if card.trouble}
+
+
+def test_a_card_in_the_hands_of_its_own_replica_is_not_in_trouble(yard_with_cards: Yard) -> None:
+    id = yard_with_cards.launch(HOLD, cards=[1])
+    yard_with_cards.says(id, "ready")
+    assert troubles(yard_with_cards) == {}
+
+
+def test_a_card_held_by_a_stranger_is_not_given_out_and_the_holder_is_named(yard_with_cards: Yard) -> None:
+    path = yard_with_cards.data / "simulated" / "nvidia2"
+    program = f"import time; f = open({str(path)!r}); print('ready', flush=True); time.sleep(1000)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        (card,) = [card for card in yard_with_cards.engine.nodes()[0].cards if card.trouble]
+        assert (card.index, card.holder_pid) == (2, holder.pid)
+        assert card.trouble.startswith(f"held by pid {holder.pid} (python")
+        holder.kill()
+        holder.wait()
+    assert troubles(yard_with_cards) == {}
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="without a room every card is visible")
+def test_a_card_held_by_a_replica_it_was_not_given_to_is_in_trouble(yard_with_cards: Yard) -> None:
+    """It cannot see the card, but it may be handed the open file."""
+    id = yard_with_cards.launch("echo ready; sleep 1000", cards=[0])
+    yard_with_cards.says(id, "ready")
+    holder = replica(1)
+    yard_with_cards.launch(HOLD, holder, cards=[3])
+    yard_with_cards.says(holder, "ready")
+    folder = yard_with_cards.engine.log_path(holder).parent
+    request = folder / "request.json"
+    request.write_text(request.read_text().replace('"cards": [3]', '"cards": [2]'))
+    assert set(troubles(yard_with_cards)) == {3}
+
+
+def test_a_double_forked_holder_dies_with_its_job_and_the_card_is_free(yard_with_cards: Yard) -> None:
+    script = f"( ( setsid sh -c '{HOLD}' >>note 2>&1 & ) & ); while ! grep -q ready note; do sleep 0.01; done"
+    seen, _ = yard_with_cards.run(script, cards=[1])
+    assert seen.exit_code == 0
+    assert troubles(yard_with_cards) == {}
+
+
+def test_a_double_forked_holder_dies_though_the_supervisor_was_killed(yard_with_cards: Yard) -> None:
+    script = f"( ( setsid sh -c '{HOLD}' & ) & ); sleep 1000"
+    id = yard_with_cards.launch(script, cards=[1])
+    yard_with_cards.says(id, "ready")
+    os.kill(yard_with_cards.supervisor(id), signal.SIGKILL)
+    wait_for(lambda: yard_with_cards.look(id).life is Life.ENDED)
+    assert troubles(yard_with_cards) == {}
+
+
+class _NodeCards:
+    """Real device nodes that do no harm: the machine's own null and zero, under the names of cards."""
+
+    def look(self) -> Sequence[Card]:
+        return [
+            Card(0, "nvidia", "Null", path="/dev/gpuyard-test0"),
+            Card(1, "nvidia", "Zero", path="/dev/gpuyard-test1"),
+        ]
+
+    def read(self) -> Sequence[CardReading]:
+        return [CardReading("nvidia", 0, 12.5, 1000), CardReading("nvidia", 1, 99.0, 2000)]
+
+    def close(self) -> None:
+        return
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root gives each user a room")
+def test_only_the_given_device_nodes_are_there_and_drivers_count_them_from_zero(
+    tmp_path: Path, make_yard: MakeYard
+) -> None:
+    nodes = [Path("/dev/gpuyard-test0"), Path("/dev/gpuyard-test1")]
+    for number, node in zip((3, 5), nodes, strict=True):
+        os.mknod(node, 0o600 | 0o020000, os.makedev(1, number))
+    try:
+        yard = make_yard(tmp_path / "data", [_NodeCards()])
+        id = yard.launch(
+            "ls /dev | grep test; head -c 4 $YARD_CARD_PATHS | wc -c; echo $CUDA_VISIBLE_DEVICES; sleep 1000", cards=[1]
+        )
+        yard.says(id, "\n4\n0\n")
+        assert yard.log(id).split() == ["gpuyard-test1", "4", "0"]
+        wait_for(lambda: id in yard.engine.usage([id]))
+        (card,) = yard.engine.usage([id])[id].cards
+        assert (card.index, card.percent, card.memory) == (1, 99.0, 2000)
+    finally:
+        for node in nodes:
+            node.unlink()

@@ -1,0 +1,138 @@
+"""Work that takes too much of memory, processes or disk. The machine stays well, and what happened is told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.engines.places import MakeYard, Yard, replica, wait_for
+
+from gpuyard.domain.reasons import Code
+from gpuyard.domain.resources import MIB
+from gpuyard.domain.workload import Cause, Life
+from gpuyard.engines.logs import Gap, LogFile
+
+CGROUPS = Path("/sys/fs/cgroup")
+has_groups = pytest.mark.skipif(
+    not os.access(CGROUPS / "freezer", os.W_OK) and not os.access(CGROUPS / "cgroup.subtree_control", os.W_OK),
+    reason="cgroups are not ours to use here",
+)
+
+
+def groups_of(yard: Yard) -> list[Path]:
+    name = (yard.data / "run" / "yard-id").read_text()
+    folders = (Path(at) / folder for at, inner, _ in os.walk(CGROUPS) for folder in inner)
+    return [folder for folder in folders if folder.name.startswith(f"{name}.")]
+
+
+@has_groups
+def test_a_memory_hog_is_ended_and_told_how_much_it_had(yard: Yard) -> None:
+    seen, _ = yard.run("""python3 -c "b = bytearray(500 << 20); print(len(b))" """, memory=64 * MIB)
+    assert (seen.cause, seen.exit_code) == (Cause.OOM, 137)
+    assert seen.reason is not None
+    assert seen.reason.code is Code.OUT_OF_MEMORY
+    assert seen.reason.facts == {"memory": 64 * MIB, "replica": "worker-0"}
+
+
+@has_groups
+def test_files_in_shared_memory_count_as_memory(yard: Yard) -> None:
+    seen, _ = yard.run("exec head -c 200000000 /dev/zero > /dev/shm/x", memory=64 * MIB, shm=400 * MIB)
+    assert seen.cause is Cause.OOM
+
+
+@has_groups
+def test_a_job_that_survives_the_loss_of_a_child_to_memory_ends_as_it_says(yard: Yard) -> None:
+    hog = """python3 -c "b = bytearray(500 << 20)" """
+    seen, _ = yard.run(f"{hog}; echo went on; exit 0", memory=64 * MIB)
+    assert (seen.exit_code, seen.cause) == (0, None)
+
+
+@has_groups
+def test_a_fork_bomb_is_held_and_ended(tmp_path: Path, make_yard: MakeYard) -> None:
+    yard = make_yard(tmp_path / "data", pids_limit=60)
+    id = yard.launch("sleep 1000 & bomb() { bomb | bomb & }; (bomb) & echo ready; wait")
+    yard.says(id, "ready")
+    wait_for(lambda: yard.engine.usage([id])[id].processes >= 30)
+    assert yard.engine.usage([id])[id].processes <= 60
+    yard.engine.stop(id, None, 0.0)
+    seen, _ = yard.ended(id)
+    assert seen.cause is None
+    wait_for(lambda: not groups_of(yard), "the removal of its groups")
+
+
+@has_groups
+def test_groups_are_gone_after_the_end_and_after_a_lost_supervisor(yard: Yard) -> None:
+    yard.run("true")
+    wait_for(lambda: not groups_of(yard), "the removal of its groups")
+    id = yard.launch("echo ready; sleep 1000", replica(1))
+    yard.says(id, "ready")
+    assert groups_of(yard)
+    os.kill(yard.supervisor(id), 9)
+    yard.ended(id)
+    wait_for(lambda: not groups_of(yard), "the removal of its groups")
+
+
+@has_groups
+def test_a_sweep_takes_away_groups_that_belong_to_nobody_and_leaves_other_yards_alone(
+    yard: Yard, tmp_path: Path, make_yard: MakeYard
+) -> None:
+    other = make_yard(tmp_path / "other")
+    kept = other.launch("echo ready; sleep 1000")
+    other.says(kept, "ready")
+    id = yard.launch("echo ready; sleep 1000", replica(1))
+    yard.says(id, "ready")
+    (yard.data / "run" / "live" / str(id)).unlink()
+    yard.engine.sweep(())
+    yard.ended(id)
+    wait_for(lambda: not groups_of(yard), "the removal of its groups")
+    assert other.look(kept).life is Life.RUNNING
+
+
+@has_groups
+def test_cpu_memory_and_processes_are_measured(yard: Yard) -> None:
+    id = yard.launch("""exec python3 -c "
+b = bytearray(50 << 20)
+while True: pass
+" """)
+    wait_for(lambda: id in yard.engine.usage([id]) and yard.engine.usage([id])[id].cpu_seconds > 0.3)
+    usage = yard.engine.usage([id])[id]
+    assert 50 * MIB < usage.memory < 200 * MIB
+    assert usage.processes == 1
+
+
+def test_a_flood_of_output_stays_bounded_with_its_head_and_tail_and_the_gap_is_told(
+    tmp_path: Path, make_yard: MakeYard
+) -> None:
+    limit = 4 * MIB
+    yard = make_yard(tmp_path / "data", log_limit_bytes=limit)
+    id = yard.launch("echo the first line; yes | head -c 100000000; echo the last line")
+    seen, _ = yard.ended(id)
+    assert seen.exit_code == 0
+    path = yard.engine.log_path(id)
+    log = LogFile(path)
+    assert log.size() == len("the first line\n") + 100_000_000 + len("the last line\n")
+    assert path.stat().st_blocks * 512 < 2 * limit
+    pieces = log.read(0, 1 << 30)
+    assert [type(piece) for piece in pieces if isinstance(piece, Gap)] == [Gap]
+    data = b"".join(piece.data for piece in pieces if not isinstance(piece, Gap))
+    assert data.startswith(b"the first line\ny\n")
+    assert data.endswith(b"y\nthe last line\n")
+    assert b"\0" not in data
+    assert len(data) <= limit
+    assert sum(piece.end - piece.start for piece in pieces) == log.size()
+
+
+def test_a_flood_that_goes_on_stays_bounded_while_it_runs(tmp_path: Path, make_yard: MakeYard) -> None:
+    limit = 16 * MIB
+    yard = make_yard(tmp_path / "data", log_limit_bytes=limit)
+    id = yard.launch("yes")
+    path = yard.engine.log_path(id)
+    log = LogFile(path)
+    wait_for(lambda: log.size() > 8 * limit)
+    samples = []
+    while log.size() < 16 * limit:
+        samples.append(path.stat().st_blocks * 512)
+    assert max(samples) < 4 * limit
+    yard.engine.stop(id, None, 0.0)
+    yard.ended(id)

@@ -1,0 +1,271 @@
+"""Who a replica is and what it can see, when the server is root: its own things, and nobody else's."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from tests.engines.places import GID, IS_ROOT, UID, MakeYard, Yard, replica
+
+from gpuyard.devices.simulated import SimulatedProbe
+from gpuyard.domain.errors import EngineError
+from gpuyard.domain.reasons import Code
+from gpuyard.domain.resources import MIB
+from gpuyard.domain.workload import Cause, Mount
+
+pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root gives each user a room")
+
+
+def test_work_never_runs_as_root_and_has_one_group(yard: Yard) -> None:
+    _, log = yard.run("id -u; id -g; id -G; whoami; umask; grep NoNewPrivs /proc/self/status; ulimit -c")
+    assert log.split() == [str(UID), str(GID), str(GID), "ann", "0027", "NoNewPrivs:", "1", "0"]
+
+
+def test_work_that_would_run_as_root_is_refused(yard: Yard) -> None:
+    with pytest.raises(EngineError) as refused:
+        yard.engine.launch(yard.request(replica(), "true", uid=0))
+    assert refused.value.reason.code is Code.ENGINE_CANNOT
+
+
+def test_it_starts_in_its_home_which_is_its_own(yard: Yard) -> None:
+    _, log = yard.run("pwd; echo $HOME; touch here && stat -c '%u %a' .")
+    home = yard.data / "files" / "user" / "ann"
+    assert log.splitlines() == [str(home), str(home), f"{UID} 700"]
+    assert (home / "here").exists()
+
+
+def test_other_peoples_homes_and_the_data_folder_are_not_there(yard: Yard) -> None:
+    other = yard.data / "files" / "user" / "bob"
+    other.mkdir(parents=True)
+    (other / "diary").write_text("secret")
+    (yard.data / "gpuyard.db").write_text("secret")
+    yard.run("true", replica(1))
+    _, log = yard.run(f"find {yard.data} -type f; cat {other}/diary {yard.data}/gpuyard.db; ls {yard.data}/replicas")
+    assert "secret" not in log
+    assert "gpuyard.db\n" not in log.replace("cat: ", "")
+    assert str(replica(1).workload) in log
+    _, log = yard.run(f"find {yard.data}/replicas -mindepth 3", replica(2))
+    assert {line.split("/")[-1] for line in log.splitlines() if "worker-" in line.split("/")[-1]} == {"worker-2"}
+
+
+def test_a_group_shares_a_folder(yard: Yard) -> None:
+    share = yard.data / "files" / "share" / "vision"
+    yard.run(f"echo from ann > {share}/note; chmod g+r {share}/note")
+    _, log = yard.run(f"cat {share}/note; stat -c %g {share}/note", replica(1), owner="bob", uid=UID + 1)
+    assert log.split("\n")[:2] == ["from ann", str(GID)]
+
+
+def test_python_is_there_whatever_the_servers_path_was(tmp_path: Path, make_yard: MakeYard) -> None:
+    for number, path in enumerate(("", "/nowhere", os.environ["PATH"], "/root/.pyenv/shims:/usr/bin:/bin")):
+        yard = make_yard(tmp_path / f"data{number}", server_path=path)
+        seen, log = yard.run("""python3 -c "print('hello')" """)
+        assert (seen.exit_code, log) == (0, "hello\n")
+
+
+@pytest.mark.parametrize("place", ["/root", "/var/tmp", "/opt"])
+def test_the_data_folder_may_lie_anywhere(place: str, tmp_path: Path) -> None:
+    data = Path(place) / f"gpuyard-test-{os.getpid()}-{tmp_path.name[-8:]}"
+    yard = Yard(data)
+    try:
+        seen, log = yard.run("""echo hi > file; cat file; pwd; python3 -c "print('hello')"; ls /root""")
+        assert seen.exit_code in (0, 2)
+        assert log.startswith(f"hi\n{data}/files/user/ann\nhello\n")
+        assert ".bashrc" not in log
+        yard.close()
+        yard.engine.forget(replica().workload)
+    finally:
+        _remove(data)
+
+
+def _remove(folder: Path) -> None:
+    from gpuyard.engines.process.supervision.removal import remove_tree
+
+    remove_tree(str(folder))
+
+
+def test_the_machines_temporary_files_are_not_seen_and_its_own_are_gone_afterwards(yard: Yard) -> None:
+    _, log = yard.run("ls -A /tmp /var/tmp; echo mine > /tmp/mine; cat /var/tmp/mine; echo $TMPDIR")
+    assert "pytest" not in log.replace(str(yard.data), "").replace("pytest-of", "")
+    assert log.endswith("mine\n/tmp\n")
+    assert not Path("/tmp/mine").exists()
+
+
+def test_dev_has_only_what_every_program_needs(yard: Yard) -> None:
+    _, log = yard.run("ls /dev")
+    names = "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero"
+    assert log.split() == names.split()
+    _, log = yard.run(
+        "head -c 3 /dev/zero | wc -c; echo x > /dev/null; python3 -c 'import pty; print(pty.openpty()[0])'", replica(1)
+    )
+    assert log.split()[0] == "3"
+    assert "Error" not in log
+
+
+def test_shared_memory_is_as_large_as_asked_for(yard: Yard) -> None:
+    _, log = yard.run("df -B1 --output=size /dev/shm | tail -1; head -c 9000000 /dev/zero > /dev/shm/x", shm=8 * MIB)
+    assert log.split()[0] == str(8 * MIB)
+    assert "No space left" in log
+
+
+def test_writing_to_dev_stderr_by_name_does_not_truncate_the_log(yard: Yard) -> None:
+    seen, log = yard.run("echo one; echo two > /dev/stderr; sleep 0.5; echo three; echo four > /dev/stdout")
+    assert seen.exit_code == 0
+    assert sorted(log.split()) == ["four", "one", "three", "two"]
+
+
+def test_a_flood_through_dev_stderr_is_complete_and_does_not_keep_it_from_stopping(yard: Yard) -> None:
+    _, log = yard.run("seq 1 200000 > /dev/stderr")
+    assert log.splitlines() == [str(n) for n in range(1, 200_001)]
+    id = yard.launch("yes > /dev/stderr", replica(1))
+    yard.says(id, "y\ny\n")
+    yard.engine.stop(id, None, 0.0)
+    assert yard.ended(id)[0].cause is None
+
+
+def test_only_processes_of_the_same_user_are_seen(yard: Yard) -> None:
+    _, log = yard.run("ls -d /proc/[0-9]* | wc -l; ls /proc/1; cat /proc/1/environ")
+    assert int(log.split()[0]) < 10
+    assert "cmdline" not in log
+
+
+def test_mounts_show_parts_of_home_and_share(yard: Yard) -> None:
+    yard.run("mkdir -p sets/faces; echo face > sets/faces/1")
+    before = set(os.listdir("/"))
+    mounts = (
+        Mount("home", "/data/faces", "sets/faces", read_only=True),
+        Mount("share", "/workspace"),
+        Mount("home", "/mnt/home/all"),
+    )
+    seen, log = yard.run(
+        "cat /data/faces/1; touch /data/faces/2; echo shared > /workspace/s; "
+        "cat /mnt/home/all/sets/faces/1; ls /usr/bin/env",
+        replica(1),
+        mounts=mounts,
+    )
+    assert seen.exit_code == 0
+    assert [line for line in log.splitlines() if "Read-only" not in line] == ["face", "face", "/usr/bin/env"]
+    assert "Read-only file system" in log
+    assert (yard.data / "files" / "share" / "vision" / "s").read_text() == "shared\n"
+    assert set(os.listdir("/")) == before
+    assert not Path("/mnt/home").exists()
+
+
+def test_a_mount_cannot_lead_out_of_its_volume(yard: Yard) -> None:
+    yard.run("ln -s /etc etc; ln -s ../../../.. up; mkdir inside; ln -s /inside absolute")
+    for number, path in enumerate(("etc", "up/run", "../bob", "/../../etc")):
+        seen, _ = yard.run("ls /data", replica(10 + number), mounts=(Mount("home", "/data", path),))
+        assert seen.cause is Cause.LAUNCH, path
+        assert seen.reason is not None
+        assert "cannot be mounted at /data" in seen.reason.facts["detail"]
+    seen, _ = yard.run("ls /data", replica(1), mounts=(Mount("home", "/data", "absolute"),))
+    assert seen.exit_code == 0
+
+
+def test_a_folder_closed_to_the_user_cannot_be_mounted_through_the_share(yard: Yard) -> None:
+    share = yard.data / "files" / "share" / "vision"
+    yard.run(f"mkdir -p {share}/private/inner; chmod 700 {share}/private; chmod 777 {share}/private/inner")
+    seen, _ = yard.run(
+        "ls /data", replica(1), owner="bob", uid=UID + 1, mounts=(Mount("share", "/data", "private/inner"),)
+    )
+    assert seen.cause is Cause.LAUNCH
+
+
+@pytest.mark.parametrize(
+    "at", ["/etc", "/usr/local/x", "/", "relative", "/data/../etc", "/proc/x", "/dev/shm", "/root"]
+)
+def test_mounts_over_parts_of_the_machine_are_refused(yard: Yard, at: str) -> None:
+    with pytest.raises(EngineError) as refused:
+        yard.launch("true", mounts=(Mount("home", at),))
+    assert refused.value.reason.code is Code.ENGINE_CANNOT
+
+
+def test_mounts_inside_each_other_or_over_the_data_folder_are_refused(yard: Yard) -> None:
+    for mounts in (
+        (Mount("home", "/data"), Mount("home", "/data/x")),
+        (Mount("home", "/data/x"), Mount("home", "/data")),
+        (Mount("elsewhere", "/data"),),
+    ):
+        with pytest.raises(EngineError):
+            yard.launch("true", mounts=mounts)
+
+
+def test_a_shipped_folder_is_unpacked_as_the_user_and_is_where_the_work_starts(yard: Yard, tmp_path: Path) -> None:
+    shipped = tmp_path / "shipped.tar.gz"
+    with tarfile.open(shipped, "w:gz") as tar:
+        _add(tar, "train.py", "print('training')")
+    seen, log = yard.run("python3 train.py; stat -c %u train.py; touch result; pwd", workdir=shipped)
+    assert seen.exit_code == 0
+    assert log.splitlines()[:2] == ["training", str(UID)]
+    assert log.splitlines()[2].endswith("/worker-0/work")
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/etc/outside"])
+def test_a_shipped_folder_cannot_write_outside(yard: Yard, tmp_path: Path, name: str) -> None:
+    shipped = tmp_path / "shipped.tar"
+    with tarfile.open(shipped, "w") as tar:
+        _add(tar, name, "text")
+    seen, _ = yard.run("true", workdir=shipped)
+    outside = [Path("/etc/outside"), *yard.data.rglob("outside")]
+    assert not [path for path in outside if path.exists() and "work" not in path.parts]
+    if name.startswith(".."):
+        assert seen.cause is Cause.LAUNCH
+
+
+def _add(tar: tarfile.TarFile, name: str, text: str) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(text)
+    tar.addfile(info, io.BytesIO(text.encode()))
+
+
+def test_the_environment_is_clean_and_the_platforms_words_win(yard_with_cards: Yard) -> None:
+    env = [("A", "b"), ("HOME", "/data"), ("YARD_WORKLOAD", "forged"), ("CUDA_VISIBLE_DEVICES", "0")]
+    _, log = yard_with_cards.run("env", env=env, cards=[1, 3])
+    seen = dict(line.partition("=")[::2] for line in log.splitlines())
+    assert seen["A"] == "b"
+    assert seen["HOME"] == "/data"
+    assert seen["YARD_WORKLOAD"] == replica().workload
+    assert seen["YARD_REPLICA"] == str(replica())
+    assert (seen["YARD_ATTEMPT"], seen["YARD_ROLE"], seen["YARD_INDEX"]) == ("1", "worker", "0")
+    assert seen["CUDA_VISIBLE_DEVICES"] == "1,3"
+    assert seen["NVIDIA_VISIBLE_DEVICES"] == "1,3"
+    assert set(seen) <= {*_BASICS, *(name for name, _ in env)}
+
+
+_BASICS = {
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "PWD", "CUDA_DEVICE_ORDER"),
+    *("YARD_WORKLOAD", "YARD_ATTEMPT", "YARD_ROLE", "YARD_INDEX", "YARD_REPLICA", "YARD_CARD_PATHS"),
+    *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OLDPWD", "_", "SHLVL"),
+}
+
+
+def test_without_cards_frameworks_see_none(yard_with_cards: Yard) -> None:
+    _, log = yard_with_cards.run('echo "[$CUDA_VISIBLE_DEVICES]"')
+    assert log == "[]\n"
+
+
+@pytest.fixture
+def ascend_yard(tmp_path: Path, make_yard: MakeYard) -> Yard:
+    return make_yard(tmp_path / "data", [SimulatedProbe(tmp_path / "data", 2, "ascend")])
+
+
+def test_ascend_cards_have_their_own_variables(ascend_yard: Yard) -> None:
+    from dataclasses import replace
+
+    from gpuyard.domain.cluster import CardShare
+
+    request = ascend_yard.request(replica(), "sh", "-c", "echo $ASCEND_VISIBLE_DEVICES $ASCEND_RT_VISIBLE_DEVICES")
+    given = replace(request.allotment, device="ascend", cards=(CardShare(1, 1000),))
+    ascend_yard.engine.launch(replace(request, allotment=given))
+    assert ascend_yard.ended(replica())[1] == "1 1\n"
+
+
+def test_only_the_given_stand_ins_are_visible(yard_with_cards: Yard) -> None:
+    _, log = yard_with_cards.run(
+        f"ls {yard_with_cards.data}/simulated; "
+        "for p in $(echo $YARD_CARD_PATHS | tr : ' '); do echo > $p && echo ok; done",
+        cards=[0, 2],
+    )
+    assert log.split() == ["nvidia0", "nvidia2", "ok", "ok"]
