@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -21,7 +21,8 @@ from tests.store.lines import submit
 from gpuyard.domain.errors import BadInput, Conflict, Unavailable
 from gpuyard.domain.reasons import Code
 from gpuyard.store import facts, schema, workloads
-from gpuyard.store.database import Database
+from gpuyard.store.database import Database, parse_url
+from gpuyard.store.migrate import build, migrate
 from gpuyard.store.migrations import NEWEST, REVISIONS
 from gpuyard.words import say
 
@@ -35,17 +36,35 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 # --- opening ------------------------------------------------------------------------------------------------------
 
 
-def test_the_migrations_build_exactly_the_schema_the_program_uses(database: Database) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
+def test_the_steps_lead_to_exactly_the_schema_a_new_database_gets(database_url: str) -> None:
+    """Compared as the database itself describes it: every column, type, collation, key, index and condition."""
+    url = parse_url(database_url)
+    with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as database:
+        with database.exclusive() as conn:
+            migrate(conn)
+            by_steps = description(conn)
+        with database.exclusive() as conn:
+            for table in by_steps:
+                conn.exec_driver_sql(f"DROP TABLE {table}" + (" CASCADE" if database.dialect == "postgresql" else ""))
+            build(conn)
+            assert description(conn) == by_steps
+            assert len(by_steps) == len(schema.metadata.tables) + 1
 
-    def differs(_context: Any, _found: Any, _meant: Any, found: Any, meant: Any) -> bool:
-        """Compared as the database spells them, collation included."""
-        return str(found.compile(conn.dialect)) != str(meant.compile(conn.dialect))
 
-    with database.exclusive() as conn:
-        options = {"version_table": "schema_version", "compare_type": differs}
-        assert compare_metadata(MigrationContext.configure(conn, opts=options), schema.metadata) == []
+def description(conn: sa.Connection) -> dict[str, object]:
+    inspector = sa.inspect(conn)
+    tables = [name for name in inspector.get_table_names() if not name.startswith("sqlite_")]
+    return {
+        table: {
+            "columns": [{**c, "type": c["type"].compile(conn.dialect)} for c in inspector.get_columns(table)],
+            "key": inspector.get_pk_constraint(table),
+            "foreign": sorted(inspector.get_foreign_keys(table), key=str),
+            "unique": sorted(inspector.get_unique_constraints(table), key=str),
+            "indexes": sorted(json.dumps(index, default=str) for index in inspector.get_indexes(table)),
+            "options": inspector.get_table_options(table),
+        }
+        for table in tables
+    }
 
 
 def test_the_list_of_steps_is_the_one_the_files_make() -> None:
@@ -56,13 +75,14 @@ def test_the_list_of_steps_is_the_one_the_files_make() -> None:
     assert tuple(reversed(steps)) == REVISIONS
 
 
-def test_an_up_to_date_database_is_opened_without_the_migration_tool(database: Database, database_url: str) -> None:
+def test_a_new_and_an_up_to_date_database_are_opened_without_the_migration_tool(database_url: str) -> None:
     code = (
         "import sys; from gpuyard.store.database import Database; Database.open(sys.argv[1]).close(); "
         "sys.exit('alembic' in sys.modules)"
     )
-    result = run_python(code, database_url)
-    assert result.returncode == 0, result.stderr
+    for _ in ("new", "up to date"):
+        result = run_python(code, database_url)
+        assert result.returncode == 0, result.stderr
 
 
 def test_a_database_written_by_a_newer_program_is_refused_and_left_alone(database: Database, database_url: str) -> None:
@@ -87,20 +107,29 @@ def test_opening_at_the_same_time_from_several_processes_builds_it_once(database
     assert [opener.returncode for opener in openers] == [0, 0, 0, 0], errors
 
 
-def test_building_the_schema_can_be_killed_at_any_moment_and_is_taken_up_again(database_url: str) -> None:
-    """The moment moves over the whole way of opening: imports, connect, every table, commit."""
+BUILD_AT_ONCE = "Database.open(sys.argv[1]).close()"
+BUILD_BY_STEPS = """
+with Database(parse_url(sys.argv[1]), lock_seconds=15.0, patience_seconds=30.0).exclusive() as conn:
+    if revision_of(conn) is None:
+        migrate(conn)
+"""
+
+
+@pytest.mark.parametrize("way", [BUILD_AT_ONCE, BUILD_BY_STEPS], ids=["at once", "by steps"])
+def test_building_the_schema_can_be_killed_at_any_moment_and_is_taken_up_again(database_url: str, way: str) -> None:
+    """The moment moves over the whole way: connect, every table, commit."""
     code = (
-        "import sys; from gpuyard.store import database; import alembic.runtime.environment; print('go', flush=True); "
-        "database.Database.open(sys.argv[1]).close()"
+        "import sys, alembic.runtime.environment; from gpuyard.store.database import Database, parse_url; "
+        f"from gpuyard.store.migrate import migrate, revision_of; print('go', flush=True)\n{way}"
     )
-    for delay_ms in (0, 4, 8, 12, 16, 20, 30, 40, 60, 80):
-        opener = subprocess.Popen([sys.executable, "-c", code, database_url], stdout=subprocess.PIPE)
-        assert opener.stdout is not None
-        opener.stdout.readline()
+    for delay_ms in (0, 8, 16, 24, 40, 60):
+        builder = subprocess.Popen([sys.executable, "-c", code, database_url], stdout=subprocess.PIPE)
+        assert builder.stdout is not None
+        assert builder.stdout.readline() == b"go\n"
         time.sleep(delay_ms / 1000)
-        opener.kill()
-        opener.wait()
-        opener.stdout.close()
+        builder.kill()
+        builder.wait()
+        builder.stdout.close()
     with closing(Database.open(database_url)) as database:
         submit(database, a_job())
         with database.read() as conn:

@@ -24,7 +24,7 @@ from gpuyard.domain.errors import BadInput
 from gpuyard.domain.reasons import Code, because
 from gpuyard.store import failures
 from gpuyard.store.feed import Feed, announce
-from gpuyard.store.migrate import migrate, refuse_newer, revision_of
+from gpuyard.store.migrate import build, migrate, refuse_newer, revision_of
 from gpuyard.store.migrations import NEWEST
 from gpuyard.store.watch import PostgresWatch, SqliteWatch
 
@@ -154,9 +154,14 @@ class Database:
         with self.read() as conn:
             revision = revision_of(conn)
         refuse_newer(revision)
-        if revision != NEWEST:
-            with self.exclusive() as conn:
-                refuse_newer(revision_of(conn))
+        if revision == NEWEST:
+            return
+        with self.exclusive() as conn:
+            revision = revision_of(conn)  # another process may have been here while this one waited for its turn
+            refuse_newer(revision)
+            if revision is None:
+                build(conn)
+            elif revision != NEWEST:
                 migrate(conn)
 
     @contextmanager

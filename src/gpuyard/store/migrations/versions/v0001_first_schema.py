@@ -223,7 +223,7 @@ def _create_logins() -> None:
 def _create_audit() -> None:
     op.create_table(
         "audit",
-        _whole("id"),
+        sa.Column("id", sa.BigInteger(), nullable=False, autoincrement=False),
         _time("at", null=False),
         _text("who"),
         _text("action"),
