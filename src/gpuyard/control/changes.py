@@ -11,6 +11,7 @@ from gpuyard.domain.workload import StoryEvent, Workload
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
+from gpuyard.store.feed import newest_change
 from gpuyard.world.picture import Picture
 
 
@@ -65,10 +66,11 @@ class Changes:
             if any(change.kind != "workload" for change in since):
                 raise Outdated
             rows = [(self._before[id], self._after[id], self._story.get(id, [])) for id in ids]
+            before = newest_change(conn)
             done = workload_rows.save_many(conn, rows)
+            upto = newest_change(conn)
         written = [self._after[id] for id, ok in zip(ids, done, strict=True) if ok]
-        for workload in written:
-            self._picture.put(workload)
+        self._picture.wrote(before, upto, written)
         return written
 
 

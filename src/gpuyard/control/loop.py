@@ -262,9 +262,9 @@ class Control:
         workload = changes.now(id)
         if workload is None or workload.attempt is None:
             return []
-        simulated = {(n.name, c.index) for n in self.picture.nodes for c in n.cards if c.simulated}
-        given = {(r.allotment.node, s.index) for r in workload.attempt.replicas for s in r.allotment.cards}
-        count = len(given & simulated)
+        nodes = self.picture.nodes_by_name
+        given = {(r.allotment.node, share.index) for r in workload.attempt.replicas for share in r.allotment.cards}
+        count = sum(1 for node, index in given if nodes[node].cards[index].simulated)
         if not count:
             return []
         reason = because(Code.CARDS_SIMULATED, cards=count)

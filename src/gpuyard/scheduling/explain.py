@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gpuyard.domain.cluster import Node, NodeState
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import WHOLE_CARD, Resources
 from gpuyard.domain.workload import RoleSpec, Spec, Workload
 from gpuyard.scheduling.fit import place_gang
-from gpuyard.scheduling.room import Room, fair_share, rooms_if_empty
+from gpuyard.scheduling.room import Room, Rooms, fair_share, rooms_if_empty
 
 NAMED_AT_MOST = 5
 
@@ -88,25 +88,25 @@ def _gang_too_large(spec: Spec, nodes: Sequence[Node]) -> Reason:
     return because(Code.NEVER_FITS, resource=device, node="", **facts)
 
 
-def not_yet(workload: Workload, rooms: Mapping[str, Room], holding: Sequence[Workload]) -> Reason:
+def not_yet(workload: Workload, rooms: Rooms, holding: Sequence[Workload]) -> Reason:
     """It would fit if some of the running work ended, or if a held card came free."""
     role = max(workload.spec.roles, key=lambda r: r.resources.cards.milli if r.resources.cards else 0)
     asked = role.resources
     held = _held_card(asked, rooms)
     if held is not None:
         return held
-    closest = max(rooms.values(), key=lambda room: _closeness(asked, room))
+    closest = max(rooms, key=lambda room: _closeness(asked, room))
     resource, wanted, free = _shortage(asked, closest)
     jobs = [w.id for w in holding if _is_on(w, closest.node.name)][:NAMED_AT_MOST]
     facts = {"resource": resource, "asked": wanted, "free": free, "node": closest.node.name, "jobs": jobs}
     return because(Code.BUSY, replicas=sum(r.replicas for r in workload.spec.roles), **facts)
 
 
-def _held_card(asked: Resources, rooms: Mapping[str, Room]) -> Reason | None:
+def _held_card(asked: Resources, rooms: Rooms) -> Reason | None:
     """Named only when the held cards are what is missing on some node."""
     if asked.cards is None:
         return None
-    for room in rooms.values():
+    for room in rooms:
         troubled = [c for c in room.node.cards if c.device == asked.cards.device and c.trouble]
         idle = [c for c in troubled if room.cards[c.index] >= 0]
         if idle and room.free_whole(asked.cards.device) + len(idle) >= max(1, asked.cards.whole):

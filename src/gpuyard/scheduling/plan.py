@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import Resources
@@ -17,7 +18,7 @@ from gpuyard.scheduling import explain
 from gpuyard.scheduling.fit import Allotments, give_back, place_gang
 from gpuyard.scheduling.order import in_order, turn
 from gpuyard.scheduling.quota import Amounts, Purse, amounts_of
-from gpuyard.scheduling.room import Room, rooms_if_empty, rooms_now
+from gpuyard.scheduling.room import Room, Rooms, rooms_if_empty, rooms_now
 from gpuyard.scheduling.snapshot import Placement, Plan, Preview, Snapshot
 
 Shape = tuple[tuple[Resources, int], ...]  # what a workload asks of the cluster, whoever it is
@@ -51,6 +52,10 @@ class _Pass:
         self.waiting: dict[str, Reason] = {}
         self._never: dict[Shape, Reason | None] = {}
         self._no_room: dict[Shape, Reason] = {}  # shapes that found no room in this pass: room only shrinks
+
+    @cached_property
+    def _empty(self) -> Rooms:
+        return rooms_if_empty(self.snapshot.nodes)
 
     def run(self, queue: Sequence[Workload]) -> Plan:
         for workload in queue:
@@ -116,15 +121,16 @@ class _Pass:
         if allotments is None:
             return None
         give_back(allotments, self.rooms)
-        holders = [self.rooms[a.node].kept_for for a in allotments.values() if self.rooms[a.node].kept_for]
+        holders = [
+            self.rooms.by_name[a.node].kept_for for a in allotments.values() if self.rooms.by_name[a.node].kept_for
+        ]
         by_id = {w.id: w for w in self.snapshot.queue}
         return by_id.get(holders[0]) if holders else None
 
     def _keep_room(self, workload: Workload) -> None:
         """Keep the free rest on the nodes where it will start soonest: those with the most free of what it asks."""
-        empty = rooms_if_empty(self.snapshot.nodes)
         for role in workload.spec.roles:
-            fitting = [r for r in self.rooms.values() if empty[r.node.name].offer(role.resources) is not None]
+            fitting = [r for r in self.rooms if self._empty.by_name[r.node.name].offer(role.resources) is not None]
             fitting.sort(key=lambda room: _prospects(role.resources, room))
             for room, _ in zip(fitting, range(role.replicas), strict=False):
                 room.keep_for(workload.id, role.resources)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
 
 from gpuyard.domain.cluster import Allotment, CardShare, Node, NodeState
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources
@@ -42,6 +43,13 @@ class Room:
         self.memory += allotment.memory
         for share in allotment.cards:
             self.cards[share.index] += share.milli
+
+    def key(self, device: str) -> Key:
+        """Its place on a shelf: tighter is smaller. On the shelf without a device nodes with few free cards come first,
+        so that work without cards does not stand in the way of work with cards."""
+        if device:
+            return (self.free_whole(device), self.free_milli(device), self.cpu, self.node.name)
+        return (sum(self.free_whole(one) for one in self.devices), 0, self.cpu, self.node.name)
 
     def free_whole(self, device: str) -> int:
         return sum(1 for index in self.devices.get(device, ()) if self.cards[index] == WHOLE_CARD)
@@ -106,7 +114,58 @@ def fair_share(asked: Resources, node: Node) -> tuple[int, int, int]:
     return cpu, memory, shm
 
 
-def rooms_now(nodes: Iterable[Node], holding: Iterable[Workload]) -> dict[str, Room]:
+Key = tuple[int, int, int, str]  # free whole cards, free thousandths of cards, free CPU, name
+
+
+class Rooms:
+    """All rooms, and a shelf per device type with the tightest first: the best fit is found without a search."""
+
+    def __init__(self, rooms: Iterable[Room]) -> None:
+        self.by_name = {room.node.name: room for room in rooms}
+        self._shelves: dict[str, list[Key]] = {"": []}
+        for room in self.by_name.values():
+            self._shelves[""].append(room.key(""))
+            for device in room.devices:
+                self._shelves.setdefault(device, []).append(room.key(device))
+        for shelf in self._shelves.values():
+            shelf.sort()
+
+    def __iter__(self) -> Iterator[Room]:
+        return iter(self.by_name.values())
+
+    def tightest_first(self, asked: Resources) -> Iterator[Room]:
+        """Rooms that may have enough cards, those with the least to spare first. Do not take while iterating."""
+        if asked.cards is None:
+            shelf, start = self._shelves[""], 0
+        else:
+            shelf = self._shelves.get(asked.cards.device, [])
+            start = bisect_left(shelf, (asked.cards.whole,))
+        for position in range(start, len(shelf)):
+            yield self.by_name[shelf[position][3]]
+
+    def take(self, allotment: Allotment) -> None:
+        room = self.by_name[allotment.node]
+        self._unshelve(room)
+        room.take(allotment)
+        self._shelve(room)
+
+    def give_back(self, allotment: Allotment) -> None:
+        room = self.by_name[allotment.node]
+        self._unshelve(room)
+        room.give_back(allotment)
+        self._shelve(room)
+
+    def _unshelve(self, room: Room) -> None:
+        for device in ("", *room.devices):
+            shelf = self._shelves[device]
+            del shelf[bisect_left(shelf, room.key(device))]
+
+    def _shelve(self, room: Room) -> None:
+        for device in ("", *room.devices):
+            insort(self._shelves[device], room.key(device))
+
+
+def rooms_now(nodes: Iterable[Node], holding: Iterable[Workload]) -> Rooms:
     """What is free now. Work on a node that is not ready keeps its place in the books but opens no room there."""
     rooms = {node.name: Room(node) for node in nodes if node.state is NodeState.READY}
     for workload in holding:
@@ -116,8 +175,8 @@ def rooms_now(nodes: Iterable[Node], holding: Iterable[Workload]) -> dict[str, R
             room = rooms.get(replica.allotment.node)
             if room is not None:
                 room.take(replica.allotment)
-    return rooms
+    return Rooms(rooms.values())
 
 
-def rooms_if_empty(nodes: Iterable[Node]) -> dict[str, Room]:
-    return {node.name: Room(node, empty_and_well=True) for node in nodes if node.state is NodeState.READY}
+def rooms_if_empty(nodes: Iterable[Node]) -> Rooms:
+    return Rooms(Room(node, empty_and_well=True) for node in nodes if node.state is NodeState.READY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.people import Group, User
@@ -25,6 +25,10 @@ class Picture:
         self.position = -1  # nothing read yet
         self.live: dict[str, Workload] = {}
         self.nodes: tuple[Node, ...] = ()
+        self.nodes_by_name: dict[str, Node] = {}
+        self._own: list[
+            tuple[int, int]
+        ] = []  # feed positions (after, upto] that the owner of this picture wrote itself
         self.groups: dict[str, Group] = {}
         self.users: dict[str, User] = {}
 
@@ -36,13 +40,19 @@ class Picture:
                 return
             try:
                 while changes := self._database.feed.changes_since(conn, self.position, FEED_PAGE):
-                    self._take_in(conn, changes)
+                    self._take_in(conn, [change for change in changes if not self._is_own(change)])
                     self.position = changes[-1].seq
+                self._own.clear()
             except FeedTooOld:
                 self._reload(conn)
 
-    def put(self, workload: Workload) -> None:
-        """What the caller has just written itself, so that it need not be read back."""
+    def wrote(self, after: int, upto: int, workloads: Iterable[Workload]) -> None:
+        """What the caller has itself written, in the feed after `after` up to `upto`: it need not be read back."""
+        self._own.append((after, upto))
+        for workload in workloads:
+            self._put(workload)
+
+    def _put(self, workload: Workload) -> None:
         if workload.state in ENDED:
             self.live.pop(workload.id, None)
         else:
@@ -67,7 +77,8 @@ class Picture:
         wrong += ["groups"] if self.groups != fresh.groups else []
         wrong += ["users"] if self.users != fresh.users else []
         if wrong and self.position == fresh.position:
-            self.live, self.nodes, self.groups, self.users = fresh.live, fresh.nodes, fresh.groups, fresh.users
+            self.live, self.groups, self.users = fresh.live, fresh.groups, fresh.users
+            self.nodes, self.nodes_by_name = fresh.nodes, fresh.nodes_by_name
             return wrong
         return []
 
@@ -78,14 +89,17 @@ class Picture:
         self._reload_cluster(conn)
         self._reload_people(conn)
 
-    def _take_in(self, conn: Connection, changes: Iterable[Change]) -> None:
+    def _is_own(self, change: Change) -> bool:
+        return any(after < change.seq <= upto for after, upto in self._own)
+
+    def _take_in(self, conn: Connection, changes: Sequence[Change]) -> None:
         kinds = {change.kind for change in changes}
         ids = {change.id for change in changes if change.kind == "workload"}
         if ids:
             found = {w.id: w for w in workload_rows.get_many(conn, sorted(ids))}
             for id in ids:
                 if id in found:
-                    self.put(found[id])
+                    self._put(found[id])
                 else:
                     self.live.pop(id, None)
         if "node" in kinds:
@@ -95,6 +109,7 @@ class Picture:
 
     def _reload_cluster(self, conn: Connection) -> None:
         self.nodes = tuple(node_rows.all(conn))
+        self.nodes_by_name = {node.name: node for node in self.nodes}
 
     def _reload_people(self, conn: Connection) -> None:
         self.groups = {group.name: group for group in people_rows.all_groups(conn)}
