@@ -59,7 +59,7 @@ def test_a_user_made_without_a_password_gets_one_to_change(team: Yard) -> None:
 def test_roles_and_places_are_changed(team: Yard) -> None:
     team.good("user", "create", "eva", "--password", PASSWORD, "--group", "vision")
     team.good("user", "set", "eva", "--role", "lead")
-    assert team.json("user", "show", "eva")["groups"] == [{"group": "vision", "role": "lead"}]
+    assert team.json("user", "show", "eva")["memberships"] == [{"group": "vision", "role": "lead"}]
     team.good("user", "set", "eva", "--role", "admin")
     assert team.json("user", "show", "eva")["admin"]
     team.good("user", "set", "eva", "--role", "member")
@@ -67,7 +67,7 @@ def test_roles_and_places_are_changed(team: Yard) -> None:
     team.good("user", "set", "eva", "--inactive")
     assert not team.json("user", "show", "eva")["active"]
     team.good("group", "set", "vision", "--remove", "eva")
-    assert team.json("user", "show", "eva")["groups"] == []
+    assert team.json("user", "show", "eva")["memberships"] == []
     assert team.run("user", "set", "eva", "--role", "lead").code == 2, "lead of which group?"
     assert team.run("user", "set", "eva").code == 2
     team.good("user", "rm", "eva")
@@ -80,7 +80,7 @@ def test_a_member_sees_their_own_and_is_kept_from_the_rest(team: Yard) -> None:
     assert bob.json("ls") == []
     for command in (["show", job], ["logs", job], ["stop", job], ["why", "anas"]):
         assert bob.run(*command).code == 3
-    for command in (["user", "create", "mallory"], ["audit"], ["nodes", "cordon", "node-1"], ["backup", "/tmp/x"]):
+    for command in (["user", "create", "mallory"], ["audit"], ["nodes", "cordon", "sim-1"], ["backup", "stolen.gz"]):
         assert bob.run(*command).code in (3, 4)
     assert as_user(team, "lea").json("show", job)["owner"] == "ana"
     ana.good("stop", job)
@@ -108,7 +108,7 @@ def test_a_token_is_shown_once_listed_and_taken_back(team: Yard) -> None:
 def test_a_wrong_token_is_not_logged_in(team: Yard) -> None:
     for token in ("yard_wrong", "x", "\u4e2d"):
         done = team.as_user(token).run("ls")
-        assert done.code in (2, 4)
+        assert done.code == 4
         assert done.err
 
 

@@ -87,7 +87,7 @@ def whoami(output: str) -> None:
         print_json(told.raw)
         return
     click.echo(say("whoami.line", name=told.user.name, scope=told.scope, via=told.via, url=client.door.url))
-    print_fields([(m.group, m.role) for m in told.user.groups])
+    print_fields([(m.group, m.role) for m in told.user.memberships])
 
 
 @click.command(help=say("version"))

@@ -65,7 +65,7 @@ def user_ls(output: str) -> None:
 
 
 def _user_row(person: User) -> list[str]:
-    groups = ", ".join(m.group if m.role == "member" else f"{m.group} ({m.role})" for m in person.groups)
+    groups = ", ".join(m.group if m.role == "member" else f"{m.group} ({m.role})" for m in person.memberships)
     return [person.name, "admin" if person.admin else "user", groups or "-", "yes" if person.active else "no"]
 
 
@@ -124,7 +124,7 @@ def _set_place(client: Client, name: str, role: str | None, group: str | None) -
 
 
 def _only_group(client: Client, name: str) -> str:
-    groups = [m.group for m in client.user(name).groups]
+    groups = [m.group for m in client.user(name).memberships]
     if len(groups) != 1:
         raise click.UsageError(say("up.bad_option", option="--group", problem=", ".join(groups) or say("none")))
     return groups[0]

@@ -171,6 +171,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "client.not_owner": ("the data folder {data} belongs to someone else", "数据目录 {data} 属于其他人"),
     "client.bad_url": ("not an address of a server: {url}", "不是有效的服务地址：{url}"),
     "client.bad_name": ("not a name: “{name}”", "不是有效的名称：“{name}”"),
+    "client.bad_token": ("the token has characters no token has", "令牌中有无效字符"),
     "client.bad_ca_file": ("YARD_CA_FILE {file} cannot be read: {detail}", "无法读取 YARD_CA_FILE {file}：{detail}"),
     "client.odd_answer": (
         "the server gave an answer that is not gpuyard's (status {status})",

@@ -41,6 +41,8 @@ class Replica(Told):
     state: str = ""
     exit_code: int | None = None
     reason: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
     cpu: float | None = None
     memory: int | None = None
 
@@ -53,6 +55,7 @@ class Attempt(Told):
     started_at: str | None = None
     ended_at: str | None = None
     reason: str = ""
+    reason_code: str = ""
     replicas: tuple[Replica, ...] = ()
 
 
@@ -178,13 +181,13 @@ class Membership(Told):
 class User(Told):
     """`password` is there once, in the answer that made one."""
 
-    parts: ClassVar[Mapping[str, type[Told]]] = {"groups": Membership}
+    parts: ClassVar[Mapping[str, type[Told]]] = {"memberships": Membership}
     name: str = ""
     admin: bool = False
     active: bool = True
     must_change_password: bool = False
     uid: int = 0
-    groups: tuple[Membership, ...] = ()
+    memberships: tuple[Membership, ...] = ()
     password: str = field(default="", repr=False)
 
 

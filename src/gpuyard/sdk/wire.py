@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -184,6 +185,8 @@ def _trust(door: Door) -> ssl.SSLContext | bool:
 def _headers(door: Door, language: str) -> dict[str, str]:
     headers = {"Accept-Language": language}
     if door.token:
+        if not re.fullmatch(r"[!-~]+", door.token):
+            raise YardApiError("client.bad_token", "the token has characters no token has", status=401)
         headers["Authorization"] = f"Bearer {door.token}"
     return headers
 
