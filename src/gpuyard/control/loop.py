@@ -40,7 +40,7 @@ from gpuyard.world.picture import Picture
 log = logging.getLogger(__name__)
 
 WATCHED = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
-CALM_SECONDS = 0.002  # changes that come in a burst are taken together
+CALM_SECONDS = 0.005  # changes that come in a burst are taken together
 
 
 class Control:

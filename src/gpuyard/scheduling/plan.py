@@ -70,18 +70,18 @@ class _Pass:
             cause = workload.reason.facts.get("cause")
             return because(Code.BACK_OFF, until=workload.not_before, cause=cause)
         shape = shape_of(workload.spec)
+        over_quota = self.purse.refusal(workload, least_amounts(workload.spec))
+        if over_quota is None and shape not in self._no_room:
+            allotments = place_gang(workload.spec, self.rooms)
+            if allotments is not None:
+                return self._take(workload, allotments)
+        # It waits. One that could never start says so first, and keeps nothing from others.
         reason = self._can_never(workload.spec, shape)
         if reason is not None:
             return reason
-        reason = self.purse.refusal(workload, least_amounts(workload.spec))
-        if reason is not None:
-            return self._wait_for_quota(workload, least_amounts(workload.spec), reason)
-        if shape in self._no_room:
-            return self._no_room[shape]
-        allotments = place_gang(workload.spec, self.rooms)
-        if allotments is None:
-            return self._wait_for_room(workload, shape)
-        return self._take(workload, allotments)
+        if over_quota is not None:
+            return self._wait_for_quota(workload, least_amounts(workload.spec), over_quota)
+        return self._no_room.get(shape) or self._wait_for_room(workload, shape)
 
     def _can_never(self, spec: Spec, shape: Shape) -> Reason | None:
         if shape not in self._never:
