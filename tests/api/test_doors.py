@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import socket
@@ -9,13 +10,13 @@ from typing import Annotated, Any
 
 import pytest
 from fastapi.routing import iter_route_contexts
+from tests.api.yard import PASSWORD, Yard
 
 from gpuyard.access.rights import Action
 from gpuyard.api.app import create_app
 from gpuyard.api.front import SECURITY_HEADERS
 from gpuyard.api.guard import OPEN_TO_ALL, Caller, Doors, is_guarded, needs
 from gpuyard.api.models import ErrorOut
-from tests.api.yard import PASSWORD, Yard
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
@@ -74,7 +75,7 @@ def test_strangers_are_sent_away_from_every_door(server: Yard) -> None:
 
 
 def test_the_open_doors_are_these_and_no_others() -> None:
-    assert OPEN_TO_ALL == {"/healthz", "/api/v1/login", "/api/v1/openapi.json", "/api/v1/schema/job.json"}
+    assert {"/healthz", "/api/v1/login", "/api/v1/openapi.json", "/api/v1/schema/job.json"} == OPEN_TO_ALL
 
 
 BODIES: dict[str, Any] = {
@@ -130,8 +131,6 @@ def test_reaching_for_somebody_elses_job_is_in_the_audit_trail(server: Yard) -> 
 
 
 def test_workdirs_are_each_owners_alone(server: Yard) -> None:
-    import hashlib
-
     tar = b"not really a tar file"
     digest = hashlib.sha256(tar).hexdigest()
     with server.person("carl") as carl, server.person("dora") as dora:
@@ -233,7 +232,7 @@ def test_a_workdir_that_is_too_large_or_another_is_refused_and_leaves_nothing(se
 def test_a_body_that_never_comes_is_given_up(fresh: Yard) -> None:
     host, port = fresh.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
-        head = f"POST /api/v1/login HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+        head = f"POST /api/v1/login HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\n"
         connection.sendall(head.encode() + b"{")
         assert connection.recv(200).startswith(b"HTTP/1.1 400")
 

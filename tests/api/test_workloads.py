@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.api.yard import Yard, running
 
 from gpuyard.api.parts import ImagePolicy
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Cause, Life, Seen
 from gpuyard.store import workloads
 from gpuyard.store.database import Database
-from tests.api.yard import Yard, running
 
 JOB = {"command": "python train.py", "cards": 1}
 
