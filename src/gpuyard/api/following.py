@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import anyio
@@ -22,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from gpuyard.domain.errors import TooMany
 from gpuyard.domain.reasons import Code, because
-from gpuyard.engines.logs import Chunk, LogFile, Piece
+from gpuyard.engines.logs import Chunk, Gap, LogFile, Piece
 
 PIECE_BYTES = 32 * 1024
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.04, 0.12  # between two looks at a quiet file, in seconds
@@ -167,10 +168,14 @@ class Follow:
         if size == self._seen_size and not over:
             return
         before = self._position
-        for piece in await self._in_thread(log.read, self._position, PIECE_BYTES):
-            event, self._position = told_piece(piece, to_the_last_byte=over)
+        pieces = await self._in_thread(log.read, self._position, PIECE_BYTES)
+        for piece, following in zip_longest(pieces, pieces[1:]):
+            nothing_joins = isinstance(following, Gap) or (over and piece.end >= size)
+            event, self._position = told_piece(piece, to_the_last_byte=nothing_joins)
             if event:
                 yield event
+            if self._position != piece.end:
+                break
         # Only when nothing came of it is there nothing to read until the file grows.
         self._seen_size = size if self._position == before else -1
 
