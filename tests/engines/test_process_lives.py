@@ -177,10 +177,11 @@ def test_a_supervisor_told_to_go_ends_its_job_and_says_it_was_not_the_jobs_fault
     assert seen.cause is Cause.LOST
 
 
-def test_a_job_that_dies_at_once_leaves_its_whole_log(yard: Yard) -> None:
-    for number in range(200):
+@pytest.mark.parametrize("times", [200, pytest.param(1000, marks=pytest.mark.soak)])
+def test_a_job_that_dies_at_once_leaves_its_whole_log(yard: Yard, times: int) -> None:
+    for number in range(times):
         yard.launch("echo hi; exit 3", replica(number))
-    for number in range(200):
+    for number in range(times):
         seen, log = yard.ended(replica(number))
         assert (seen.exit_code, log) == (3, "hi\n")
 
@@ -270,7 +271,7 @@ def test_forgetting_follows_no_link_and_no_depth_is_too_deep(yard: Yard, tmp_pat
     work = yard.engine.log_path(replica()).parent / "work"
     (work / "link").symlink_to(precious)
     here = os.open(work, os.O_RDONLY)
-    for _ in range(3000):
+    for _ in range(1500):
         os.mkdir("d", dir_fd=here)
         deeper = os.open("d", os.O_RDONLY, dir_fd=here)
         os.close(here)

@@ -43,7 +43,7 @@ def parse_simulated(text: str) -> tuple[int, str]:
     """`8` or `8:ascend` -> how many, of which type."""
     number, _, device = text.partition(":")
     device = device or "nvidia"
-    if not number.isdecimal() or not 0 < int(number) <= MAX_CARDS or device not in DEVICE_TYPES:
+    if not (number.isascii() and number.isdecimal()) or not 0 < int(number) <= MAX_CARDS or device not in DEVICE_TYPES:
         raise ValueError(f"expected a number of cards, and perhaps a type, like 8 or 8:ascend (got {text!r})")
     return int(number), device
 

@@ -30,6 +30,7 @@ from gpuyard.engines.seam import CardUse, LaunchRequest, Usage
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CGROUPS = Path("/sys/fs/cgroup")
+_LAUNCH_SECONDS = 60.0
 _LOCK_SECONDS = 2.0  # a supervisor records that it has begun, or has cleaned up behind a usual job, long before this
 
 
@@ -108,9 +109,9 @@ class ProcessEngine:
         strays = []
         for id in self._layout.live_ids():
             life = self._look(id).life
-            if life in (Life.ENDED, Life.ABSENT):
+            if life is Life.ENDED or (life is Life.ABSENT and self._is_old(id)):
                 self._forget_live_mark(id)
-            elif id not in keep:
+            elif life is not Life.ABSENT and id not in keep:
                 self.stop(id, None, 0.0)
                 strays.append(id)
         self._replicas.end_stray_groups()
@@ -262,6 +263,13 @@ class ProcessEngine:
         if not strangers or card.trouble:
             return card
         return replace(card, trouble=f"held by {strangers[0]}", holder_pid=strangers[0].pid)
+
+    def _is_old(self, id: ReplicaId) -> bool:
+        """A mark that precedes its replica by more than any launch takes."""
+        try:
+            return time.time() - self._layout.live_mark(id).stat().st_mtime > _LAUNCH_SECONDS
+        except FileNotFoundError:
+            return False
 
     def _forget_live_mark(self, id: ReplicaId) -> None:
         self._layout.live_mark(id).unlink(missing_ok=True)

@@ -37,17 +37,29 @@ class LogBound:
     def _drop_up_to(self, end: int) -> None:
         if end <= self._gap_end:
             return
-        record.write(self._folder, record.GAP, {"from": self._head, "to": end}, durable=False)
+        is_noted = self._note(end)
         try:
             linux.punch_hole(self._fd, self._gap_end, end - self._gap_end)
         except OSError:  # a filesystem without holes: better a long log than a lost one
             self._start_over()
             self._limit = sys.maxsize
             return
+        if not is_noted:
+            self._note(end)
         self._gap_end = end
 
+    def _note(self, end: int) -> bool:
+        """False when the disk is full, perhaps of this very log: then it is noted once there is room."""
+        try:
+            record.write(self._folder, record.GAP, {"from": self._head, "to": end}, durable=False)
+        except OSError:
+            return False
+        return True
+
     def _start_over(self) -> None:
-        os.unlink(os.path.join(self._folder, record.GAP))
+        path = os.path.join(self._folder, record.GAP)
+        if os.path.exists(path):
+            os.unlink(path)
         self._gap_end = self._head
 
     def _patience(self, size: int) -> float:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import NoReturn
 
 from . import record
 from .supervise import Supervisor
+
+TYPE_CHECKING = False  # loading typing would cost every replica a tenth of its start
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 BEGUN, ALREADY, REFUSED, FAILED = 0, 3, 4, 5  # the starter's exit codes
 _PATIENCE_SECONDS = 10.0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import _socket
 import os
 import select
 import signal
-import socket
 import time
-import traceback
-from typing import Any
 
 from . import cgroups, child, linux, processes, record, removal
 from .logbound import LogBound
+
+TYPE_CHECKING = False  # loading typing would cost every replica a tenth of its start
+if TYPE_CHECKING:
+    from typing import Any
 
 _SIGNALS = (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM)
 _TICK_SECONDS = 0.2
@@ -29,6 +31,7 @@ class Supervisor:
         self._kill_at: float | None = None  # set once it was asked to stop
         self._was_told_to_go = False  # the supervisor itself got SIGTERM: the machine goes down
         self._stop_seen: tuple[int, int] | None = None
+        self._is_saved = True
         self._log = self._bell = self._report = -1
         self._bound: LogBound | None = None
         self._side_door: int | None = None
@@ -44,7 +47,8 @@ class Supervisor:
             "cgroup": self._request["cgroup"],
             "memory": self._request["limits"]["memory"],
         }
-        record.write(self._folder, record.STATUS, self._status)
+        with open(self._request["live_mark"], "ab"):  # first: what has begun can be found
+            record.write(self._folder, record.STATUS, self._status)
 
     def run(self) -> None:
         try:
@@ -56,7 +60,7 @@ class Supervisor:
                 self._watch()
             how = self._how_it_ended()
         except Exception as problem:  # whatever it is, the end must be told
-            traceback.print_exc()
+            _leave_trace()
             self._launch_problem = f"the supervisor failed: {type(problem).__name__}: {problem}"
             how = record.LOST if self._status.get("started_at") else record.LAUNCH
         self._end_everything()
@@ -121,6 +125,8 @@ class Supervisor:
             patience = self._bound.check() if self._bound else _TICK_SECONDS
             self._heed_stop()
             self._collect()
+            if not self._is_saved:
+                self._save_running()
 
     def _timeout_ms(self, patience: float) -> int:
         if self._kill_at is not None:
@@ -135,7 +141,16 @@ class Supervisor:
             return
         job = {"pid": self._job, "start": processes.start_time(self._job)}
         self._status |= {"life": record.RUNNING, "started_at": time.time(), "job": job}
-        record.write(self._folder, record.STATUS, self._status, durable=False)
+        self._save_running()
+
+    def _save_running(self) -> None:
+        """On a full disk it is tried again with the next look around."""
+        try:
+            record.write(self._folder, record.STATUS, self._status, durable=False)
+        except OSError:
+            self._is_saved = False
+            return
+        self._is_saved = True
         self._tell()
 
     def _collect(self) -> None:
@@ -214,9 +229,20 @@ class Supervisor:
             "detail": self._launch_problem,
             "ended_at": time.time(),
         }
-        record.write(self._folder, record.STATUS, self._status)
+        self._save_end()
         self._tell()
         self._clean()
+
+    def _save_end(self) -> None:
+        """The one thing it must not fail at. A full disk is waited out; only a folder that is gone ends it."""
+        while True:
+            try:
+                record.write(self._folder, record.STATUS, self._status)
+                return
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(1.0)
 
     def _clean(self) -> None:
         if self._group:
@@ -243,8 +269,10 @@ class Supervisor:
         """Wake the server if one listens. If not, it will look by itself."""
         run = os.open(self._request["run"], os.O_PATH | os.O_CLOEXEC)
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as bell:
-                bell.sendto(b".", f"/proc/self/fd/{run}/wake.sock")  # short, however long the folder's path is
+            # Through the descriptor, the address is short however long the folder's path is.
+            bell = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_NONBLOCK)
+            bell.sendto(b".", f"/proc/self/fd/{run}/wake.sock")
+            bell.close()
         except OSError:
             return
         finally:
@@ -252,6 +280,12 @@ class Supervisor:
 
     def _told_to_go(self, number: int, frame: object) -> None:
         self._was_told_to_go = True
+
+
+def _leave_trace() -> None:
+    import traceback  # rarely needed, and it takes as long to load as all the rest
+
+    traceback.print_exc()
 
 
 def _hear(number: int, frame: object) -> None:
