@@ -62,6 +62,8 @@ def _run(arguments: list[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except SystemExit:  # click's only use of it here: whoever read the output has left
+        return PIPE_CLOSED
     except BrokenPipeError:
         raise
     except Exception as error:

@@ -14,6 +14,7 @@ import click
 from gpuyard.cli.failures import INTERRUPTED, words_of
 from gpuyard.cli.output import note, printable, spent
 from gpuyard.cli.phrases import say
+from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import show_bytes
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.follow import LogPiece, LogSource, follow_log
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 MOST_REPLICAS_SHOWN = 16
 LONGEST_LINE = 64 * 1024
+NOBODY_LOOKED_YET = Code.NEW.value  # says nothing, and is over at once
 QUICKEST_LOOK_SECONDS, SLOWEST_LOOK_SECONDS = 0.1, 1.0
-_HAS_OUTPUT = ("starting", "running", "stopping", "succeeded", "failed", "stopped")
 
 
 class Screen:
@@ -104,9 +105,9 @@ class Watch:
         self._raise_if_nobody_reads()
         self.job = self.job.refresh(patience_seconds=self.job.client.patience_seconds)
         self._tell_state()
-        if self.job.attempt > self.attempt and self.job.state in _HAS_OUTPUT and not self._busy():
-            self._follow_attempt()
-        return self.job.ended and not self._busy()
+        if self.job.attempt > self.attempt and not self._busy():
+            self._follow_attempt(self.attempt + 1)
+        return self.job.ended and self.attempt == self.job.attempt and not self._busy()
 
     def rest(self) -> None:
         """Until the next look: sooner when a log ended, since then something has happened."""
@@ -131,26 +132,27 @@ class Watch:
     def _tell_state(self) -> None:
         job = self.job
         news = (job.state, job.reason)
-        if job.ended or news == self.told:
+        if job.ended or news == self.told or job.reason_code == NOBODY_LOOKED_YET:
             return
         self.told = news
         self.pause = QUICKEST_LOOK_SECONDS
         phrase = "run.state_because" if job.reason else "run.state"
         note(say(phrase, id=job.id, state=job.state, reason=printable(job.reason)))
 
-    def _follow_attempt(self) -> None:
+    def _follow_attempt(self, number: int) -> None:
+        """One after the other: an attempt that failed faster than we look has its output shown too."""
         job = self.job
-        if self.attempt:
-            note(say("run.attempt", id=job.id, number=job.attempt))
-        self.attempt = job.attempt
-        names = [r.replica for attempt in job.attempts if attempt.number == job.attempt for r in attempt.replicas]
+        if number > 1:
+            note(say("run.attempt", id=job.id, number=number))
+        self.attempt = number
+        names = [r.replica for attempt in job.attempts if attempt.number == number for r in attempt.replicas]
         shown = names[:MOST_REPLICAS_SHOWN]
         if len(names) > len(shown):
             note(say("run.first_replicas", shown=len(shown), all=len(names), id=job.id))
         self.followers = [
             Follower(
                 job.client.wire,
-                LogSource(job.id, job.attempt, name),
+                LogSource(job.id, number, name),
                 self.screen if len(names) == 1 else LabelledLines(self.screen, name),
                 self.woken,
             )

@@ -148,8 +148,10 @@ class Job(Told):
         while True:
             job = job.refresh(patience_seconds=self.client.patience_seconds)
             if job.attempt > done:
-                yield from follow_log(self.client.wire, LogSource(self.id, job.attempt, replica), tail=tail)
-                done, tail, pause = job.attempt, None, FIRST_LOOK_SECONDS
+                # The newest first; after that none is left out, however quickly it failed.
+                number = done + 1 if done else job.attempt
+                yield from follow_log(self.client.wire, LogSource(self.id, number, replica), tail=tail)
+                done, tail, pause = number, None, FIRST_LOOK_SECONDS
             elif job.ended:
                 return
             else:
