@@ -33,6 +33,7 @@ def test_down_stops_the_server_and_is_no_error_when_none_runs(yard: Yard) -> Non
     assert yard.run("down").err.strip() == "the server is stopped"
     wait_until(lambda: not Path(f"/proc/{pid}").exists())
     assert not (yard.data / "server.pid").exists()
+    assert not (yard.data / "server.json").exists()
     assert "no server runs" in yard.run("down").err
     assert yard.run("ls").code == 5
 

@@ -198,7 +198,7 @@ def down(data: Path | None) -> int:
     folder = data_folder(data)
     told = running_server(folder)
     if told is None or is_gone(told.pid):
-        (folder / PID_FILE).unlink(missing_ok=True)
+        _forget(folder, told)
         note(say("down.none", data=folder))
         return 0
     if not is_our_server(told.pid, told.started_at):
@@ -207,11 +207,18 @@ def down(data: Path | None) -> int:
     os.kill(told.pid, signal.SIGTERM)
     if not _ended(told.pid):
         raise Refused(say("down.stuck", pid=told.pid, seconds=int(END_SECONDS)), FAILED)
-    (folder / PID_FILE).unlink(missing_ok=True)
+    _forget(folder, told)
     note(say("down.done"))
     if going_on:
         note(say("down.goes_on", count=going_on))
     return 0
+
+
+def _forget(folder: Path, gone: RunningServer | None) -> None:
+    """What a server that ended, or was killed, left behind about itself. Another one's notes stay."""
+    (folder / PID_FILE).unlink(missing_ok=True)
+    if gone is not None and running_server(folder) == gone:
+        (folder / SERVER_FILE).unlink(missing_ok=True)
 
 
 def _running_jobs(folder: Path) -> int:
