@@ -38,7 +38,7 @@ async def describe(request: Request) -> Response:
 @doors.get("/api/v1/schema/job.json", response_model=dict[str, Any])
 async def job_schema() -> Response:
     """The JSON schema of job files, for editors."""
-    return JSONResponse(native.job_schema(), media_type="application/schema+json")
+    return JSONResponse(native.job_schema())
 
 
 @doors.get("/api/v1/audit", response_model=models.AuditPage)

@@ -94,7 +94,10 @@ def has_workdir(caller: Shipping, digest: Digest) -> Response:
 TAR_BODY = {
     "requestBody": {
         "required": True,
-        "content": {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}},
+        "content": {
+            kind: {"schema": {"type": "string", "format": "binary"}}
+            for kind in ("application/x-tar", "application/octet-stream")
+        },
     }
 }
 

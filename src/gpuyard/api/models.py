@@ -15,6 +15,9 @@ Facts = dict[str, Any]
 Instant = Annotated[str, Field(description="ISO 8601, UTC", examples=["2026-11-15T08:30:00.123Z"])]
 PersonName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
+NewPassword = Annotated[
+    str, StringConstraints(min_length=10, max_length=256), Field(json_schema_extra={"format": "password"})
+]
 Password = Annotated[
     str, StringConstraints(min_length=1, max_length=1024), Field(json_schema_extra={"format": "password"})
 ]
@@ -300,12 +303,12 @@ class WhoAmIOut(Out):
 
 class PasswordIn(In):
     old: Password
-    new: Password
+    new: NewPassword
 
 
 class UserIn(In):
     name: PersonName
-    password: Password | None = Field(default=None, description="left out: one is made, shown once, to be changed")
+    password: NewPassword | None = Field(default=None, description="left out: one is made, shown once, to be changed")
     role: Annotated[Role, Field(strict=False)] = Role.MEMBER
     group: PersonName | None = Field(default=None, description="left out: the group `default`")
 
@@ -321,7 +324,7 @@ class UserMade(UserOut):
 
 
 class NewPasswordIn(In):
-    password: Password | None = None
+    password: NewPassword | None = None
 
 
 class NewPasswordOut(Out):
@@ -333,7 +336,8 @@ class UserList(Out):
 
 
 Amount = Annotated[str, StringConstraints(max_length=32)] | int | float
-Limits = dict[PersonName, Amount | None]
+Resource = Literal["cpu", "memory", "nvidia", "ascend"]
+Limits = dict[Resource, Amount | None]
 
 
 class GroupIn(In):
@@ -353,7 +357,7 @@ class GroupChange(In):
 
 
 class MemberIn(In):
-    role: Annotated[Role, Field(strict=False)] = Role.MEMBER
+    role: Literal["lead", "member"] = "member"
 
 
 class MemberOut(Out):

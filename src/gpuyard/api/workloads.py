@@ -106,7 +106,7 @@ def list_workloads(
     name: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] = None,
     mine: bool = False,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    cursor: Annotated[str | None, Query(pattern=r"^[0-9.e+]{1,32}_[a-z0-9]{1,16}$")] = None,
+    cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,15}(\.[0-9]{1,17})?_[a-z0-9]{1,16}$")] = None,
 ) -> Any:
     """What one may see, newest first."""
     filters = WorkloadFilter(
@@ -122,7 +122,7 @@ def list_workloads(
 
 
 def _states(text: str | None) -> tuple[State, ...]:
-    words = text.split(",") if text else []
+    words = text.split(",") if text is not None else []
     allowed = [state.value for state in State]
     for word in words:
         if word not in allowed:
