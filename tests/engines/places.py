@@ -112,7 +112,9 @@ class Yard:
 
     def _left(self) -> bool:
         self.engine.sweep(())
-        return any((self.data / "run" / "live").iterdir())
+        name = (self.data / "run" / "yard-id").read_text()
+        groups = (folder for _, inner, _ in os.walk("/sys/fs/cgroup") for folder in inner)
+        return any((self.data / "run" / "live").iterdir()) or any(group.startswith(f"{name}.") for group in groups)
 
 
 class MakeYard(Protocol):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +126,7 @@ def test_a_record_that_a_power_cut_destroyed_is_told_as_lost(yard: Yard) -> None
     os.kill(supervisor, signal.SIGKILL)
     wait_for(lambda: not is_alive(supervisor))
     (yard.engine.log_path(id).parent / record.STATUS).write_bytes(b"")
-    assert yard.look(id).cause is Cause.LOST
+    assert yard.ended(id)[0].cause is Cause.LOST
 
 
 def test_nothing_a_job_forked_survives_the_end_of_its_main_process(yard: Yard) -> None:
@@ -323,3 +326,23 @@ def test_names_that_would_leave_their_folder_are_refused(yard: Yard) -> None:
     for owner in ("..", "a/b", ".hidden", ""):
         with pytest.raises(EngineError):
             yard.engine.launch(yard.request(replica(), "true", owner=owner or "/"))
+
+
+@pytest.mark.parametrize("times", [20, pytest.param(200, marks=pytest.mark.soak)])
+def test_supervisors_killed_at_any_moment_leave_an_end_and_nothing_else(yard: Yard, times: int) -> None:
+    chance = random.Random(7)
+    for number in range(times):
+        id = replica(number)
+        yard.launch("echo ready; (setsid sleep 1000 &); sleep 0.05; exit 3", id)
+        time.sleep(chance.uniform(0.0, 0.15))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(yard.supervisor(id), signal.SIGKILL)
+    for number in range(times):
+        id = replica(number)
+        seen, log = yard.ended(id)
+        assert seen.cause in (Cause.LOST, Cause.EXIT)
+        assert seen.exit_code in (None, 3)
+        assert log in ("", "ready\n")
+        assert not processes.marked(str(id))
+    yard.engine.sweep(())
+    assert not list((yard.data / "run" / "live").iterdir())

@@ -24,7 +24,7 @@ from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.replicas import Replicas
 from gpuyard.engines.process.requests import Machine, render
 from gpuyard.engines.process.rooms import check_mounts, find_programs
-from gpuyard.engines.process.supervision import cgroups, processes, record, removal
+from gpuyard.engines.process.supervision import cgroups, record, removal
 from gpuyard.engines.process.wake import WakeBell
 from gpuyard.engines.seam import CardUse, LaunchRequest, Usage
 
@@ -226,7 +226,7 @@ class ProcessEngine:
         try:
             if status.get("life") == record.ENDED:
                 return status
-            rebooted = status.get("boot_id") != processes.boot_id(self._machine.boot_id_path)
+            rebooted = self._replicas.is_of_another_boot(status)
             if not rebooted and not self._replicas.end_remains(id, status):
                 return status
             how = record.REBOOTED if rebooted else record.LOST

@@ -30,10 +30,14 @@ class Replicas:
 
     def is_supervised(self, status: dict[str, Any]) -> bool:
         """Pid and start time together are never used twice in one boot."""
-        if status.get("boot_id") != processes.boot_id(self._boot_id_path):
+        supervisor = status.get("supervisor")
+        if not supervisor or self.is_of_another_boot(status):
             return False
-        supervisor = status["supervisor"]
         return processes.is_alive(supervisor["pid"], supervisor["start"])
+
+    def is_of_another_boot(self, status: dict[str, Any]) -> bool:
+        """A record that was destroyed does not say; what it stood for is then looked for and ended."""
+        return "boot_id" in status and status["boot_id"] != processes.boot_id(self._boot_id_path)
 
     def poke(self, status: dict[str, Any]) -> None:
         """Tell the supervisor to look at its folder. It would look by itself a moment later."""
@@ -54,7 +58,7 @@ class Replicas:
 
     def end_remains(self, id: ReplicaId, status: dict[str, Any]) -> bool:
         """Kill what a lost supervisor left behind. True once nothing is left."""
-        group = status.get("cgroup")
+        group = status["cgroup"] if "cgroup" in status else self.group_for(id)
         if not group:
             return processes.end_marked(str(id))
         found = cgroups.open_group(group)
