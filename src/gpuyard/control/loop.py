@@ -262,9 +262,9 @@ class Control:
         workload = changes.now(id)
         if workload is None or workload.attempt is None:
             return []
-        nodes = self.picture.nodes_by_name
         given = {(r.allotment.node, share.index) for r in workload.attempt.replicas for share in r.allotment.cards}
-        count = sum(1 for node, index in given if nodes[node].cards[index].simulated)
+        nodes = [self.picture.nodes_by_name[name] for name in {name for name, _ in given}]
+        count = len(given & {(node.name, card.index) for node in nodes for card in node.cards if card.simulated})
         if not count:
             return []
         reason = because(Code.CARDS_SIMULATED, cards=count)
