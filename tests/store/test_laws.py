@@ -127,7 +127,9 @@ class Yard:
             self.position = some[-1].seq if some else self.position
 
     def check(self) -> None:
-        while self.position != self.database.feed.position():
+        for _ in range(1000):
+            if self.position == self.database.feed.position():
+                break
             self.follow(2)
         assert self.followed == self.model
         with self.database.read() as conn:
@@ -147,8 +149,8 @@ def line(job: Workload) -> StoryEvent:
     return StoryEvent(1.0, because(Code.ADOPTED, attempt=0), job.state)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(actions=st.lists(ACTIONS, max_size=40))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(actions=st.lists(ACTIONS, min_size=10, max_size=60))
 def test_the_store_is_what_the_model_says_and_a_follower_misses_nothing(
     database: Database, actions: list[tuple[str, int, int]]
 ) -> None:

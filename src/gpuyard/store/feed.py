@@ -99,7 +99,7 @@ def prune(
     if not marks or marks[-1][0] <= now - min(_MARK_EVERY_SECONDS, kept_seconds):
         marks.append((now, newest))
     facts.put(conn, _MARKS, json.dumps(marks))
-    upto = min(old_enough, newest - kept_changes)
+    upto = min(old_enough, newest - max(kept_changes, 1))  # the newest row stays: it is how the feed knows its number
     if upto <= int(facts.get(conn, _PRUNED_TO) or 0):
         return 0
     facts.put(conn, _PRUNED_TO, str(upto))
