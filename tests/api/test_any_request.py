@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import schemathesis
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import positive_data_acceptance
+from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 from tests.api.yard import Yard, running
 
@@ -43,10 +45,11 @@ def test_anything_asked_gets_a_described_answer(
     headers = {"Authorization": f"Bearer {yard.token_of(who)}"}
     asked = 0
     for found in description.get_all_operations():
+        assert isinstance(found, Ok)
 
         @given(case=found.ok().as_strategy(generation_mode=mode))
         @EXAMPLES
-        def ask(case: Case) -> None:
+        def ask(case: Case[Any]) -> None:
             case.call_and_validate(headers=headers, excluded_checks=NOT_CHECKED)
 
         with contextlib.suppress(Unsatisfiable):  # nothing can be said wrongly where nothing can be said

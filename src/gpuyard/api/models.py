@@ -15,11 +15,13 @@ Facts = dict[str, Any]
 Instant = Annotated[str, Field(description="ISO 8601, UTC", examples=["2026-11-15T08:30:00.123Z"])]
 PersonName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
-NewPassword = Annotated[
-    str, StringConstraints(min_length=10, max_length=256), Field(json_schema_extra={"format": "password"})
-]
 Password = Annotated[
     str, StringConstraints(min_length=1, max_length=1024), Field(json_schema_extra={"format": "password"})
+]
+NewPassword = Annotated[  # the lengths are told here and judged in `access`, where the right words are
+    str,
+    StringConstraints(min_length=1, max_length=1024),
+    Field(json_schema_extra={"format": "password", "minLength": 10, "maxLength": 256}),
 ]
 
 
