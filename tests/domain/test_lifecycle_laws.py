@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -318,4 +318,6 @@ CHANGING = (
 )
 
 TestLifecycleLaws = LifecycleMachine.TestCase
-TestLifecycleLaws.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestLifecycleLaws.settings = settings(
+    max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

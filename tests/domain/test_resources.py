@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuyard.domain.resources import (
@@ -26,6 +26,9 @@ from gpuyard.domain.resources import (
     show_bytes,
     show_milli,
 )
+
+# Machines are noisy: how long an example takes says nothing.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 PARSERS: tuple[Callable[[str], float], ...] = (parse_bytes, parse_cpu, parse_cards, parse_duration)
 
@@ -106,6 +109,7 @@ def test_amounts_out_of_bounds_are_refused(parse: Callable[[str], float], text: 
         parse(text)
 
 
+@unhurried
 @given(st.text(max_size=40))
 def test_any_text_is_read_within_bounds_or_refused_as_a_value(text: str) -> None:
     limits = zip(PARSERS, (MAX_MEMORY, MAX_CPU_MILLI, MAX_CARDS_MILLI, MAX_SECONDS), strict=True)
@@ -117,21 +121,25 @@ def test_any_text_is_read_within_bounds_or_refused_as_a_value(text: str) -> None
         assert 0 <= amount <= most
 
 
+@unhurried
 @given(st.integers(1, MAX_CPU_MILLI))
 def test_cores_shown_are_read_again(milli: int) -> None:
     assert parse_cpu(show_milli(milli)) == milli
 
 
+@unhurried
 @given(st.one_of(st.integers(0, WHOLE_CARD), st.integers(1, 100_000).map(lambda whole: whole * WHOLE_CARD)))
 def test_cards_shown_are_read_again(milli: int) -> None:
     assert parse_cards(show_milli(milli)) == milli
 
 
+@unhurried
 @given(st.integers(1, MAX_MEMORY))
 def test_memory_shown_is_read_again_to_within_a_twentieth(amount: int) -> None:
     assert abs(parse_bytes(show_bytes(amount)) - amount) <= amount / 20
 
 
+@unhurried
 @given(st.integers(1, 1024), st.sampled_from(["K", "M", "G", "T"]))
 def test_whole_amounts_of_memory_are_shown_as_they_were_written(count: int, unit: str) -> None:
     shown = show_bytes(parse_bytes(f"{count}{unit}"))

@@ -65,6 +65,7 @@ class Problem(StrEnum):
     DIGEST = "rule.digest"
     MOUNT_PLACE = "rule.mount_place"
     MOUNT_RESERVED = "rule.mount_reserved"  # place
+    MOUNT_INSIDE = "rule.mount_inside"  # place
     RELATIVE_PATH = "rule.relative_path"
     WITH_ROLES = "rule.with_roles"
     TOTAL_REPLICAS = "rule.total_replicas"  # most

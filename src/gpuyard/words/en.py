@@ -66,8 +66,9 @@ def _order(facts: Facts) -> str:
 
 
 def _card_held(facts: Facts) -> str:
+    process = "[, process {pid}]" if facts.get("pid") else ""  # 0: not known
     return (
-        "Card {card} on {node} is free on paper, but something still holds it[ ({holder})][, process {pid}]. "
+        f"Card {{card}} on {{node}} is free on paper, but something still holds it[ ({{holder}})]{process}. "
         "It is given out once that lets go; its owner or an admin can end that process."
     )
 
@@ -102,6 +103,12 @@ def _too_large(facts: Facts) -> str:
 
 def _ambiguous(facts: Facts) -> str:
     return "`{name}` means more than one[: {matches:list}]. Write more of the id."
+
+
+def _already_there(facts: Facts) -> str:
+    if facts.get("what") == "database":
+        return "The database[ {name}] is not empty. Take an empty one, or add `--force` to replace what is there."
+    return "There is already a {what:noun}[ called `{name}`]. Choose another name."
 
 
 def _bad_value(facts: Facts) -> str:
@@ -169,7 +176,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.TOO_LARGE: _too_large,
     Code.NOT_FOUND: "There is no {what:noun}[ called `{name}`], or it is not yours to see.",
     Code.AMBIGUOUS: _ambiguous,
-    Code.ALREADY_THERE: "There is already a {what:noun}[ called `{name}`]. Choose another name.",
+    Code.ALREADY_THERE: _already_there,
     Code.NOT_ALLOWED: "You may not do this[: {action:noun}]. Ask the group's lead or an admin.",
     Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
     Code.WRONG_PASSWORD: "Name or password is wrong.",
@@ -258,6 +265,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.DIGEST: "expected a SHA-256 digest: 64 characters of 0-9 and a-f",
     Problem.MOUNT_PLACE: ("expected an absolute path like `/data`, of letters, digits and `._+@=-`, without `..`"),
     Problem.MOUNT_RESERVED: "[{place} ]belongs to the system; mount it elsewhere, for example at `/data`",
+    Problem.MOUNT_INSIDE: "one mount cannot be inside another[ ({place})]; choose places side by side",
     Problem.RELATIVE_PATH: "expected a path inside the volume like `data/train`, not absolute and without `..`",
     Problem.WITH_ROLES: "a file with `roles` says this inside each role; move it there",
     Problem.TOTAL_REPLICAS: "all roles together have too many replicas[ (at most {most})]",
@@ -271,6 +279,7 @@ NOUNS: Mapping[str, str] = {
     "job_file": "job file",
     "command": "command",
     "env": "environment",
+    "body": "request",
     "memory": "of memory",
     "shm": "of shared memory",
     "exit": "the command failed",

@@ -61,6 +61,14 @@ def _order(facts: Facts) -> str:
     return f"正在排队[，目前第 {{position}} 位]：{who} 提交更早或优先级更高，也在等待{quota}。轮到后会自动启动。"
 
 
+def _card_held(facts: Facts) -> str:
+    process = "[，进程号 {pid}]" if facts.get("pid") else ""  # 0 表示未知
+    return (
+        f"{{node}} 上的 {{card}} 号卡已经释放，但仍被占用[（{{holder}}）]{process}。"
+        "占用解除后才会分配；可以由进程的主人或管理员结束它。"
+    )
+
+
 def _no_nodes(facts: Facts) -> str:
     if facts.get("nodes"):
         return "能运行它的机器目前不可用：{nodes:list}。机器恢复后会自动启动，可以联系管理员。"
@@ -82,6 +90,12 @@ def _too_large(facts: Facts) -> str:
     return "{what:noun}太大[：{size:memory}，最多 {limit:memory}]。请缩小后再试。"
 
 
+def _already_there(facts: Facts) -> str:
+    if facts.get("what") == "database":
+        return "数据库[ {name} ]里已有数据。请换一个空的，或加上 `--force` 覆盖。"
+    return "已经有同名的{what:noun}[ `{name}`]，请换一个名字。"
+
+
 SENTENCES: Mapping[Code, Template] = {
     Code.NEW: "刚刚提交，正在处理。",
     Code.NEVER_FITS: _never_fits,
@@ -95,10 +109,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.BUSY: _busy,
     Code.ORDER: _order,
     Code.BACK_OFF: "上次运行失败，[将在 {until:moment} ]自动重试，中间特意停一会儿。[上次的情况：{cause:reason}]",
-    Code.CARD_HELD: (
-        "{node} 上的 {card} 号卡已经释放，但仍被占用[（{holder}）][，进程号 {pid}]。"
-        "占用解除后才会分配；可以由进程的主人或管理员结束它。"
-    ),
+    Code.CARD_HELD: _card_held,
     Code.NO_NODES: _no_nodes,
     Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
     Code.SUBMITTED: "已提交[（{by}）]。",
@@ -137,7 +148,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.TOO_LARGE: _too_large,
     Code.NOT_FOUND: "找不到{what:noun}[ `{name}`]，或者您无权查看。",
     Code.AMBIGUOUS: "`{name}` 对应不止一个[：{matches:list}]。请把 id 写得更完整。",
-    Code.ALREADY_THERE: "已经有同名的{what:noun}[ `{name}`]，请换一个名字。",
+    Code.ALREADY_THERE: _already_there,
     Code.NOT_ALLOWED: "您没有权限[：{action:noun}]。请联系组长或管理员。",
     Code.LOGIN_NEEDED: "请先登录：`yard login URL`，或设置 YARD_TOKEN。",
     Code.WRONG_PASSWORD: "用户名或密码不对。",
@@ -211,6 +222,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.DIGEST: "应当是 SHA-256 摘要：64 个 0-9、a-f 字符",
     Problem.MOUNT_PLACE: "应当是 `/data` 这样的绝对路径，由字母、数字和 `._+@=-` 组成，不含 `..`",
     Problem.MOUNT_RESERVED: "[{place} ]属于系统目录，请挂载到别处，例如 `/data`",
+    Problem.MOUNT_INSIDE: "挂载点不能互相嵌套[（{place}）]，请分开放",
     Problem.RELATIVE_PATH: "应当是卷内的相对路径，如 `data/train`，不能以 / 开头，也不能含 `..`",
     Problem.WITH_ROLES: "使用 `roles` 时，这一项要写在每个角色里面",
     Problem.TOTAL_REPLICAS: "所有角色的副本加起来太多[（最多 {most} 个）]",
@@ -224,6 +236,17 @@ PROBLEMS: Mapping[str, str] = {
     "cards are whole (1, 2, 8) or a share of one card (0.5)": "卡数应当是整数（1、2、8），或一张卡的一部分（0.5）",
     "expected a time like 90s, 30m, 2h30m or 1d": "应当写成 90s、30m、2h30m 或 1d 这样",
     "expected more than 0 and at most 366 days": "应当大于 0，最长 366 天",
+    # What other rooms say in passing.
+    "this server has another name": "这个服务不叫这个名字",
+    "it did not arrive in time": "没有及时收到",
+    "it did not arrive whole": "没有完整收到",
+    "expected 1 to 128 printable ASCII characters": "应当是 1 到 128 个可见的 ASCII 字符",
+    "expected a user name": "应当是用户名",
+    "expected 64 hexadecimal digits (SHA-256)": "应当是 64 位十六进制数（SHA-256）",
+    "what arrived has another SHA-256; it was changed or cut off on the way": "收到的内容 SHA-256 不符，可能中途被截断",
+    "there is no such file": "没有这个文件",
+    "expected sqlite:////path or postgresql://": "应当是 sqlite:////path 或 postgresql:// 开头的地址",
+    "not a cursor of a list": "这不是列表给出的游标",
 }
 
 STATES: Mapping[State, str] = {
@@ -253,6 +276,11 @@ NOUNS: Mapping[str, str] = {
     "image": "镜像",
     "quota": "配额",
     "file": "文件",
+    "address": "地址",
+    "body": "请求内容",
+    "password": "密码",
+    "run work as root": "以 root 运行任务",
+    "mount folders unless it runs as root": "在不以 root 运行时挂载文件夹",
     "memory": "内存",
     "shm": "共享内存",
     "replica": "副本",

@@ -24,7 +24,7 @@ PLACE_RULE = re.compile(r"(?:/[A-Za-z0-9._+@=-]{1,255})+")
 
 RESERVED_PLACES = (
     *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32"),
-    *("/proc", "/run", "/sbin", "/sys", "/usr", "/var"),
+    *("/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"),  # noqa: S108 a name, never opened
 )
 
 Reader = Callable[[Found], Any]
@@ -131,8 +131,22 @@ PORT_KEYS: Mapping[str, Reader] = {
 
 def mounts(found: Found) -> tuple[Mount, ...]:
     read = _each(found, _mount, MAX_MOUNTS)
-    _note_repeated(found, [mount.at if mount else None for mount in read], "at")
+    _note_overlaps(found, [mount.at if mount else None for mount in read])
     return tuple(mount for mount in read if mount is not None)
+
+
+def _note_overlaps(found: Found, places: list[str | None]) -> None:
+    """Two mounts at one place, or one inside another, would hide each other's files."""
+    for index, place in enumerate(places):
+        around = next((other for other in places[:index] if place and other and _overlap(place, other)), None)
+        if around is not None:
+            where = found.inside(index).inside("at")
+            wrong = Problem.REPEATED if around == place else Problem.MOUNT_INSIDE
+            found.findings.note(where.wrong(wrong, {"place": around}).reason)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def _mount(found: Found) -> Mount | None:

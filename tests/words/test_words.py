@@ -1,0 +1,285 @@
+"""Every reason has its sentence in both languages, says its facts, and harms no terminal whatever the facts hold."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from gpuyard.domain import problems, reasons, resources
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.workload import Cause, State
+from gpuyard.words import LanguageName, en, pick_language, say, state_word, zh
+
+LANGUAGES: tuple[LanguageName, ...] = get_args(LanguageName)
+
+# Machines are noisy: how long an example takes says nothing.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def facts_named_in_comments(source: str) -> dict[str, tuple[str, ...]]:
+    """`OVER_QUOTA = "..."  # scope, who` -> {"OVER_QUOTA": ("scope", "who")}."""
+    named = {}
+    for name, comment in re.findall(r'^    ([A-Z0-9_]+) = "[^"]+"(?:  # (.*))?$', source, re.MULTILINE):
+        words = re.sub(r"\(none\).*|  # noqa.*", "", comment)
+        named[name] = tuple(word.strip() for word in words.split(",") if word.strip())
+    return named
+
+
+NAMED = facts_named_in_comments(inspect.getsource(reasons))
+NAMED_BY_PROBLEM = facts_named_in_comments(inspect.getsource(problems))
+
+CAUSE = because(Code.OUT_OF_MEMORY, memory=7 << 30).to_json()
+# A value for every fact, and what of it must be readable in the sentence.
+SAMPLES: Mapping[str, tuple[Any, str]] = {
+    "resource": ("ascend", "ascend"),
+    "asked": (11000, "11"),
+    "largest": (12000, "12"),
+    "used": (13000, "13"),
+    "limit": (14000, "14"),
+    "free": (15500, "15.5"),
+    "until": (1_900_000_000.0, "2030-03-17"),
+    "cause": (CAUSE, "7G"),
+    "seconds": (17.0, "17"),
+    "memory": (18 << 30, "18G"),
+    "size": (19 << 20, "19M"),
+    "problem": ("the moon is down", "the moon is down"),
+    "exit_code": (23, "23"),
+    "known": (["nvidia", "simulated"], "nvidia"),
+    "jobs": (["k4", "k5"], "k5"),
+    "nodes": (["gpu07", "gpu08"], "gpu08"),
+    "matches": (["ab1", "ab2"], "ab2"),
+    "state": ("paused", ""),  # told by its name in the language
+    "scope": ("user", ""),  # chooses the words, is not itself said
+    "at": ("roles.worker.cards", "roles.worker.cards"),
+    "allowed": (["home", "share"], "share"),
+    "most": (86400, "1"),
+    "least": (30 << 20, "3"),
+}
+OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
+    ("NEEDS_REPLICAS", "asked"): (16, "16"),  # whole cards, since only whole ones are split
+    ("NEEDS_REPLICAS", "largest"): (8, "8"),
+    ("NEEDS_REPLICAS", "nodes"): (21, "21"),
+    ("RETRY", "limit"): (5, "5"),
+    ("TOO_LARGE", "limit"): (14 << 20, "14M"),
+    ("STORE_NEWER", "known"): ("0003", "0003"),
+    ("TOTAL_REPLICAS", "most"): (100_000, "100000"),
+}
+
+
+def sample(name: str, fact: str) -> tuple[Any, str]:
+    return OTHERWISE.get((name, fact)) or SAMPLES.get(fact) or (f"some-{fact}", f"some-{fact}")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("code", Code)
+def test_every_reason_says_all_its_facts(code: Code, language: LanguageName) -> None:
+    samples = {fact: sample(code.name, fact) for fact in NAMED[code.name]}
+    sentence = say(Reason(code, {fact: value for fact, (value, _) in samples.items()}), language)
+    for fact, (_, readable) in samples.items():
+        assert readable in sentence, f"{fact} is not said in: {sentence}"
+    assert "?" not in sentence.replace("mean `some-nearest`?", ""), sentence
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("problem", Problem)
+def test_every_problem_says_all_its_facts(problem: Problem, language: LanguageName) -> None:
+    samples = {fact: sample(problem.name, fact) for fact in NAMED_BY_PROBLEM[problem.name]}
+    facts = {fact: value for fact, (value, _) in samples.items()}
+    sentence = say(because(Code.BAD_VALUE, at="memory", problem=problem.value, **facts), language)
+    for fact, (_, readable) in samples.items():
+        assert readable in sentence, f"{fact} is not said in: {sentence}"
+    assert problem.value not in sentence
+    assert sentence == say(because(Code.BAD_VALUE, at="memory", problem=problem, **facts), language)
+
+
+@pytest.mark.parametrize("language", [en, zh], ids=["en", "zh"])
+def test_the_tables_are_complete(language: Any) -> None:
+    assert set(language.SENTENCES) == set(Code)
+    assert set(Problem) <= set(language.PROBLEMS)
+    assert set(language.STATES) == set(State)
+
+
+@pytest.mark.parametrize("code", Code)
+def test_chinese_is_chinese_and_english_is_not(code: Code) -> None:
+    chinese, english = say(Reason(code), "zh"), say(Reason(code), "en")
+    assert chinese != english
+    assert not re.search(r"[\u4e00-\u9fff，。：；（）]", english)
+    assert re.search(r"[\u4e00-\u9fff]", chinese) or chinese == "?。"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("code", Code)
+def test_a_reason_without_any_facts_still_reads_well(code: Code, language: LanguageName) -> None:
+    sentence = say(Reason(code), language)
+    assert sentence
+    assert not re.search(r"[\[\]{}]|None|  |\(\)|（）| \.|: \.", sentence), sentence
+
+
+hostile = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=True, allow_infinity=True)
+    | st.text()
+    | st.sampled_from(
+        ["\x1b[31mred", "\x1b]0;title\x07", "{by}", "[{by}]", "{0}", "%s", "\u202eevil", "a\nb\r", "9" * 99]
+    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+every_fact = sorted(
+    {fact for named in [*NAMED.values(), *NAMED_BY_PROBLEM.values()] for fact in named} | {"line", "column"}
+)
+
+
+@unhurried
+@given(
+    code=st.sampled_from(Code),
+    facts=st.dictionaries(st.sampled_from(every_fact), hostile, max_size=8),
+    language=st.sampled_from(LANGUAGES),
+)
+@example(Code.BACK_OFF, {"until": 1e300, "cause": {"code": "gone.code", "facts": 7}}, "en")
+@example(Code.OVER_QUOTA, {"used": 10**5000, "limit": float("nan"), "resource": "cpu", "scope": []}, "zh")
+@example(Code.TIME_UP, {"seconds": float("inf")}, "zh")
+@example(Code.EXIT_CODE, {"exit_code": []}, "en")
+def test_no_facts_break_a_sentence_or_a_terminal(code: Code, facts: dict[str, Any], language: LanguageName) -> None:
+    sentence = say(Reason(code, facts), language)
+    assert sentence
+    assert len(sentence) < 5000
+    for character in sentence:
+        assert unicodedata.category(character) not in ("Cc", "Cf", "Cs"), ascii(sentence)
+    sentence.encode()
+
+
+def test_a_fact_cannot_bring_its_own_template() -> None:
+    assert say(because(Code.STOPPED, by="{action} [x]"), "en") == "Stopped by {action} [x]."
+
+
+def test_colours_and_window_titles_are_taken_out() -> None:
+    name = "\x1b[31mann\x1b[0m\x1b]0;owned\x07\x9b5m\x1b(B bob\r\n\u202e"
+    assert say(because(Code.STOPPED, by=name), "en") == "Stopped by ann bob."
+
+
+def test_a_cause_inside_a_cause_is_said_but_not_without_end() -> None:
+    reason = because(Code.EXIT_CODE, exit_code=3)
+    for _ in range(50):
+        reason = because(Code.RETRY, cause=reason.to_json(), number=1)
+    assert len(say(reason, "en")) < 500
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_a_plain_cause_is_put_into_words(cause: Cause) -> None:
+    for language in LANGUAGES:
+        assert not say(because(Code.BACK_OFF, cause=cause.value), language).endswith(f": {cause.value}")
+
+
+@pytest.mark.parametrize(
+    ("reason", "english", "chinese"),
+    [
+        (
+            because(
+                Code.OVER_QUOTA,
+                scope="group",
+                who="vision",
+                group="vision",
+                resource="nvidia",
+                used=7000,
+                limit=8000,
+                asked=2000,
+            ),
+            "The quota of group vision is used up: 7 of 8 nvidia cards in use, and this asks for 2.",
+            "vision 组的配额已用满：上限 8 张 nvidia 卡，已用 7 张 nvidia 卡，这个任务还要 2 张 nvidia 卡。",
+        ),
+        (
+            because(Code.NEVER_FITS, resource="memory", asked=512 << 30, largest=256 << 30, node="gpu01"),
+            "each replica asks for 512G of memory, and the largest machine (gpu01) has 256G of memory",
+            "每个副本要 512G 内存，而最大的机器 gpu01 只有 256G 内存",
+        ),
+        (
+            because(
+                Code.BUSY, resource="cpu", asked=1500, free=1000, node="gpu01", jobs=["a", "b", "c", "d", "e", "f"]
+            ),
+            "the best machine (gpu01) has 1 core free just now. Running there: a, b, c, d, e and 1 more.",
+            "每个副本要 1.5 核，目前最合适的机器 gpu01 空闲 1 核。",
+        ),
+        (
+            because(Code.NEEDS_REPLICAS, asked=16, largest=8, device="nvidia", nodes=20, replicas=2, each=8),
+            "ask for 2 replicas with 8 cards each",
+            "请改用分布式：申请 2 个副本，每个 8 张卡",
+        ),
+        (
+            because(Code.RETRY, number=1, limit=3, seconds=90.0, cause=because(Code.EXIT_CODE, exit_code=1).to_json()),
+            "tried again in 1 minute 30 seconds, retry 1 of 3. Before: The command ended with exit code 1.",
+            "1 分钟 30 秒后自动重试：第 1 次，最多 3 次。这次的情况：命令以退出码 1 结束",
+        ),
+        (
+            because(Code.BAD_VALUE, at="memory", line=3, column=9, value="lots", problem=Problem.BYTES.value),
+            "line 3, column 9 (memory): `lots` will not do; expected an amount like 512M",
+            "第 3 行第 9 列（memory）：`lots` 不行，应当写成 512M",
+        ),
+        (
+            because(Code.TOO_LARGE, what="password", size=2000, limit=1024),
+            "2000 characters, at most 1024",
+            "共 2000 个字符，最多 1024 个",
+        ),
+        (
+            because(Code.CARD_HELD, node="gpu01", card=0, pid=0, holder="held by python"),
+            "Card 0 on gpu01 is free on paper, but something still holds it (held by python). ",
+            "gpu01 上的 0 号卡已经释放，但仍被占用（held by python）。",
+        ),
+    ],
+    ids=lambda value: value.code.name if isinstance(value, Reason) else "",
+)
+def test_sentences_read_as_people_write(reason: Reason, english: str, chinese: str) -> None:
+    assert english in say(reason, "en")
+    assert chinese in say(reason, "zh")
+
+
+def test_what_the_parsers_of_amounts_say_is_told_in_chinese_too() -> None:
+    told = re.findall(r'raise ValueError\("([^"]+)"\)', inspect.getsource(resources))
+    assert len(told) >= 9
+    for text in set(told) - {"cards are whole, or a share of one card below 1"}:
+        assert re.search(r"[\u4e00-\u9fff]", say(because(Code.BAD_VALUE, problem=text), "zh").rstrip("。"))
+
+
+@pytest.mark.parametrize("state", State)
+def test_states_have_a_short_name_in_both_languages(state: State) -> None:
+    assert state_word(state, "en") == state.value
+    assert re.fullmatch(r"[\u4e00-\u9fff]{2,4}", state_word(state, "zh"))
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("zh", "zh"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("zh-TW", "zh"),
+        ("zh_CN.UTF-8", "zh"),
+        ("en-US,en;q=0.9,zh;q=0.8", "en"),
+        ("fr,zh;q=0.5", "zh"),
+        ("de, fr", "en"),
+        ("en;q=0.1, zh;q=0.2", "zh"),
+        ("zh;q=0", "en"),
+        ("*", "en"),
+        ("zh;q=nan", "en"),
+        ("zhuang", "en"),
+        (";;;,,,q=", "en"),
+    ],
+)
+def test_the_language_is_picked_by_preference(header: str, language: str) -> None:
+    assert pick_language(header) == language
+
+
+@unhurried
+@given(st.text())
+def test_any_header_picks_a_language(header: str) -> None:
+    assert pick_language(header) in LANGUAGES
