@@ -89,13 +89,13 @@ def test_a_job_that_cannot_start_says_why(simulated: Yard) -> None:
 
 
 def test_preview_tells_what_would_happen_and_changes_nothing(simulated: Yard, tmp_path: Path) -> None:
-    before = len(simulated.json("ls"))
+    before = simulated.number_of_jobs()
     fits = job_file(tmp_path, "command: sleep 0\ncards: 1\n")
     assert simulated.json("preview", fits)["starts"] is True
     never = job_file(tmp_path, "command: sleep 0\ncards: 64\n")
     assert simulated.json("preview", never)["starts"] is False
     assert "would wait" in simulated.good("preview", never)
-    assert len(simulated.json("ls")) == before
+    assert simulated.number_of_jobs() == before
 
 
 def test_a_job_file_is_submitted_from_a_file_or_standard_input(simulated: Yard, tmp_path: Path) -> None:
@@ -121,13 +121,13 @@ def test_a_job_file_is_submitted_from_a_file_or_standard_input(simulated: Yard, 
 def test_mistakes_in_a_job_file_are_bad_input_and_are_named(
     simulated: Yard, tmp_path: Path, text: str, told: str
 ) -> None:
-    before = len(simulated.json("ls"))
+    before = simulated.number_of_jobs()
     for command in ("submit", "preview"):
         done = simulated.run(command, job_file(tmp_path, text))
         assert done.code == 2
         assert told in done.err
         assert done.out == ""
-    assert len(simulated.json("ls")) == before
+    assert simulated.number_of_jobs() == before
 
 
 def test_a_job_file_that_cannot_be_read_is_bad_input(simulated: Yard, tmp_path: Path) -> None:
@@ -248,11 +248,11 @@ def test_a_cordoned_node_gets_no_new_work(simulated: Yard) -> None:
     ],
 )
 def test_bad_usage_is_told_and_starts_nothing(simulated: Yard, arguments: list[str]) -> None:
-    before = len(simulated.json("ls"))
+    before = simulated.number_of_jobs()
     done = simulated.run(*arguments)
     assert done.code == 2, done
     assert done.err
-    assert len(simulated.json("ls")) == before
+    assert simulated.number_of_jobs() == before
 
 
 @pytest.mark.parametrize("command", [["ls"], ["nodes"], ["whoami"], ["show", "x"], ["top"], ["user", "ls"]])

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpuyard import Client
+
 PROJECT = Path(__file__).parents[2]
 ENDED = ("succeeded", "failed", "stopped")
 
@@ -77,13 +79,18 @@ class Yard:
         """Until the job is in one of these states (by default: has ended)."""
         wanted = states or ENDED
         found: dict[str, Any] = {}
+        with Client(data=self.data) as client:
 
-        def there() -> bool:
-            found.update(self.json("show", job))
-            return found["state"] in wanted
+            def there() -> bool:
+                found.update(client.job(job).raw)
+                return found["state"] in wanted
 
-        wait_until(there, seconds, lambda: f"{job} is {found.get('state')}: {found.get('reason')}")
+            wait_until(there, seconds, lambda: f"{job} is {found.get('state')}: {found.get('reason')}")
         return found
+
+    def number_of_jobs(self) -> int:
+        with Client(data=self.data) as client:
+            return sum(1 for _ in client.jobs())
 
     @property
     def pid(self) -> int:

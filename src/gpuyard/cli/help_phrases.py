@@ -7,6 +7,12 @@ HELP: dict[str, tuple[str, str]] = {
         "Run work on shared GPU and NPU machines. ID is an id, the beginning of one, or a name (your newest).",
         "在共享的 GPU 与 NPU 机器上运行任务。ID 可以是编号、编号开头或名称（取自己最新的一个）。",
     ),
+    "environment": (
+        "YARD_URL and YARD_TOKEN, or YARD_DATA, say which server; YARD_CA_FILE whose certificates to trust; YARD_LANG "
+        "the language (en, zh); YARD_RETRY_SECONDS how long to wait for a server; YARD_DEBUG=1 shows where a bug is.",
+        "YARD_URL 与 YARD_TOKEN，或 YARD_DATA 指定服务器；YARD_CA_FILE 指定信任的证书；YARD_LANG 指定语言（en、zh）；"
+        "YARD_RETRY_SECONDS 指定等待服务器的时间；YARD_DEBUG=1 显示错误位置。",
+    ),
     "up": ("Start the server on this machine.", "在本机启动服务。"),
     "down": ("Stop the server; running jobs go on.", "停止服务；运行中的任务会继续。"),
     "login": ("Log in to a server and save a token.", "登录服务器并保存令牌。"),

@@ -26,7 +26,7 @@ class InOrder(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=InOrder, help=say("yard"), context_settings=SETTINGS)
+@click.group(cls=InOrder, help=say("yard"), epilog=say("environment"), context_settings=SETTINGS)
 @click.version_option(VERSION, "-V", "--version", prog_name="yard", message="%(prog)s %(version)s")
 def yard() -> None:
     """Text is in the phrases."""

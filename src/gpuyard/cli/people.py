@@ -100,7 +100,7 @@ def user_set(
     client = open_client()
     given = _given_password(password, password_stdin)
     if all(value is None for value in (role, group, given, quota, active)):
-        raise click.UsageError(say("up.bad_option", option="yard user set", problem="--role --group --password …"))
+        raise click.UsageError(say("usage.no_change", options="--role, --group, --password, --quota, --active"))
     _set_place(client, name, role, group)
     if active is not None:
         client.change_user(name, active=active)
@@ -126,7 +126,7 @@ def _set_place(client: Client, name: str, role: str | None, group: str | None) -
 def _only_group(client: Client, name: str) -> str:
     groups = [m.group for m in client.user(name).memberships]
     if len(groups) != 1:
-        raise click.UsageError(say("up.bad_option", option="--group", problem=", ".join(groups) or say("none")))
+        raise click.UsageError(say("usage.which_group", name=name, groups=", ".join(groups) or say("none")))
     return groups[0]
 
 
@@ -190,7 +190,7 @@ def group_show(name: str, output: str) -> None:
 @click.option("--remove", multiple=True, metavar="USER", help=say("opt.remove"))
 def group_set(name: str, quota: str | None, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
     if quota is None and not add and not remove:
-        raise click.UsageError(say("up.bad_option", option="yard group set", problem="--quota --add --remove"))
+        raise click.UsageError(say("usage.no_change", options="--quota, --add, --remove"))
     client = open_client()
     if quota is not None:
         client.set_quota(name, limits(quota))
@@ -251,7 +251,7 @@ def _token_row(key: Token) -> list[str]:
 def token_show(id: str, output: str) -> None:
     found = next((key for key in open_client().tokens() if id in (key.id, key.name)), None)
     if found is None:
-        raise Refused(say("client.bad_name", name=id), NOT_FOUND)
+        raise Refused(say("token.none", id=id), NOT_FOUND)
     if output == "json":
         print_json(found.raw)
         return

@@ -94,7 +94,14 @@ _TABLE: dict[str, tuple[str, str]] = {
         'the server part is not installed: pip install "gpuyard[server]" ({detail})',
         '未安装服务端：pip install "gpuyard[server]"（{detail}）',
     ),
-    "up.bad_option": ("{option}: {problem}", "{option}：{problem}"),
+    "up.tls_pair": ("--tls-cert and --tls-key go together", "--tls-cert 与 --tls-key 必须同时给出"),
+    "usage.pair": ("{pair}: expected {form}", "{pair}：应写成 {form}"),
+    "usage.no_change": ("say what to change: {options}", "请指定要修改的内容：{options}"),
+    "usage.which_group": (
+        "{name} is in these groups: {groups}; say which with --group",
+        "{name} 所属的组：{groups}；请用 --group 指定",
+    ),
+    "token.none": ("there is no token {id} among yours", "你没有令牌 {id}"),
     "down.none": ("no server runs on {data}", "{data} 上没有运行中的服务"),
     "down.not_ours": (
         "process {pid}, named in {data}, is not this server; nothing was stopped",
@@ -161,6 +168,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         "start a server with: yard up    or say where it is: YARD_URL=http://HOST:PORT",
         "启动服务：yard up    或指定地址：YARD_URL=http://主机:端口",
     ),
+    "error.next.trust": (
+        "name the file with its certificate, or with its authority's: YARD_CA_FILE=FILE",
+        "请指定其证书或签发机构证书文件：YARD_CA_FILE=文件",
+    ),
     "error.next.doctor": ("look into it with: yard doctor", "检查问题：yard doctor"),
     "error.next.insecure": (
         "use https, or --insecure-http if the network is trusted",
@@ -168,6 +179,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     "client.no_server": ("no server runs on the data folder {data}", "数据目录 {data} 上没有运行中的服务"),
     "client.unreachable": ("the server at {url} does not answer: {detail}", "服务 {url} 没有响应：{detail}"),
+    "client.untrusted": ("the certificate of {url} is not trusted: {detail}", "不信任 {url} 的证书：{detail}"),
     "client.not_owner": ("the data folder {data} belongs to someone else", "数据目录 {data} 属于其他人"),
     "client.bad_url": ("not an address of a server: {url}", "不是有效的服务地址：{url}"),
     "client.bad_name": ("not a name: “{name}”", "不是有效的名称：“{name}”"),

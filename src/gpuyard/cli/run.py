@@ -13,10 +13,10 @@ from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client
 from gpuyard.domain.resources import show_bytes
 
-_ONE_ARGUMENT_SETTINGS = {"allow_interspersed_args": False}  # everything after the first word belongs to the command
+_COMMAND_TO_THE_END = {"allow_interspersed_args": False}  # everything after the first word belongs to the command
 
 
-@click.command(help=say("run"), context_settings=_ONE_ARGUMENT_SETTINGS)
+@click.command(help=say("run"), context_settings=_COMMAND_TO_THE_END)
 @click.option("--name", help=say("opt.name"))
 @click.option("--cards", metavar="N", help=say("opt.cards"))
 @click.option("--device", metavar="T", help=say("opt.device"))
@@ -63,7 +63,7 @@ def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or (not equals and name not in os.environ):
-            raise click.BadParameter(f"{pair!r}: K=V", param_hint="--env")
+            raise click.BadParameter(say("usage.pair", pair=pair, form="K=V"), param_hint="--env")
         env[name] = value if equals else os.environ[name]
     return env
 

@@ -72,7 +72,7 @@ def up(data: Path | None, detach: bool, **options: Any) -> int:
 
 def _check_tls(given: dict[str, Any]) -> None:
     if ("tls_cert" in given) != ("tls_key" in given):
-        raise click.UsageError(say("up.bad_option", option="--tls-cert, --tls-key", problem="2"))
+        raise click.UsageError(say("up.tls_pair"))
     for name in ("tls_cert", "tls_key"):
         if name in given:
             given[name] = given[name].expanduser().absolute()

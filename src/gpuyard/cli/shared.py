@@ -38,7 +38,7 @@ def _patience(usual: float) -> float:
     try:
         return float(text) if text else usual
     except ValueError:
-        raise click.UsageError(f"YARD_RETRY_SECONDS={text}: a number of seconds") from None
+        raise click.UsageError(say("usage.pair", pair=text, form="YARD_RETRY_SECONDS=10")) from None
 
 
 def output_option(command: F) -> F:
@@ -66,7 +66,7 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key or not equals:
-            raise click.BadParameter(f"{pair!r}: KEY=VALUE", param_hint=option)
+            raise click.BadParameter(say("usage.pair", pair=pair, form="KEY=VALUE"), param_hint=option)
         found[key] = value
     return found
 
