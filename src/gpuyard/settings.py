@@ -1,11 +1,18 @@
-"""Every setting with its unit, its default and the reason for it. Read once, in `wiring`, and passed on."""
+"""Every setting with its unit, its default and the reason for it. Read once, in `wiring`, and passed on.
+
+What `yard up` has no option for is set in DATA/settings.toml, by the names in `IN_FILE`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from gpuyard.domain.resources import GIB, MIB
+from gpuyard.domain.resources import GIB, MIB, parse_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +71,62 @@ class Settings:
     @property
     def is_tls(self) -> bool:
         return self.tls_cert is not None
+
+
+class BadSettings(ValueError):
+    """A settings file that cannot be meant."""
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
+
+
+def _amount(value: Any) -> int:
+    return parse_bytes(str(value))
+
+
+def _number(least: float, most: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise ValueError(f"expected a number from {least:g} to {most:g}")
+        return value
+
+    return read
+
+
+IN_FILE: dict[str, Callable[[Any], Any]] = {
+    "refuse_images": _flag,
+    "log_limit": _amount,
+    "workdir_limit": _amount,
+    "keep_days": _number(0, 36500),
+    "backup_hour": _number(0, 23),
+    "backups_kept": _number(1, 1000),
+    "sample_seconds": _number(0.5, 3600),
+    "launch_threads": _number(1, 256),
+}
+_ELSEWHERE = {"log_limit": "log_limit_bytes", "workdir_limit": "workdir_limit_bytes", "refuse_images": "refuse_images"}
+
+
+def with_file(settings: Settings, text: str) -> Settings:
+    """The settings with what the file says. Raises BadSettings for anything it does not know."""
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise BadSettings(str(problem)) from problem
+    for name, value in given.items():
+        if name not in IN_FILE:
+            near = difflib.get_close_matches(name, IN_FILE, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(IN_FILE)}"
+            raise BadSettings(f"there is no setting {name}{hint}")
+        try:
+            read = IN_FILE[name](value)
+        except ValueError as problem:
+            raise BadSettings(f"{name} = {value!r}: {problem}") from problem
+        if name in _ELSEWHERE:
+            settings = replace(settings, **{_ELSEWHERE[name]: read})
+        else:
+            kind = type(getattr(settings.control, name))
+            settings = replace(settings, control=replace(settings.control, **{name: kind(read)}))
+    return settings

@@ -37,7 +37,7 @@ from gpuyard.engines.process.engine import ProcessEngine
 from gpuyard.engines.simulated import SimulatedEngine, virtual_nodes
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.metrics.series import Series
-from gpuyard.settings import Settings
+from gpuyard.settings import BadSettings, Settings, with_file
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
 from gpuyard.words import say
@@ -77,6 +77,7 @@ def serve(settings: Settings) -> int:
     try:
         check_address(settings)
         prepare_data_folder(settings.data)
+        settings = with_settings_file(settings)
         with only_server(settings.data), listening_socket(settings) as listener:
             _run(settings, listener)
     except CannotStart as refusal:
@@ -115,6 +116,16 @@ def prepare_data_folder(data: Path) -> None:
         raise CannotStart(
             f"the data folder {data} cannot be used: {error.strerror}. Choose another with --data."
         ) from error
+
+
+def with_settings_file(settings: Settings) -> Settings:
+    path = settings.data / "settings.toml"
+    if not path.exists():
+        return settings
+    try:
+        return with_file(settings, path.read_text(encoding="utf-8"))
+    except (BadSettings, OSError, UnicodeDecodeError) as problem:
+        raise CannotStart(f"{path}: {problem}") from problem
 
 
 @contextlib.contextmanager
