@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 
-from gpuyard.access.limits import MOST_KEYS, TryLimit
+from gpuyard.access.limits import MOST_KEYS, TryLimit, network_of
 from gpuyard.access.owner import keep_owner_secret
 from gpuyard.access.passwords import Passwords, check_strength, make_one_time_password
 from gpuyard.domain.errors import BadInput, TooMany
@@ -103,6 +103,14 @@ def test_a_flood_of_keys_does_not_fill_the_memory() -> None:
     for number in range(MOST_KEYS + 100):
         limit.count(str(number), 1000.0)
     assert len(limit._tries) <= MOST_KEYS
+
+
+@pytest.mark.parametrize(
+    ("address", "counted_as"),
+    [("10.0.0.7", "10.0.0.7"), ("2001:db8::1", "2001:db8::/64"), ("fe80::1%eth0", "fe80::/64"), ("", ""), ("x", "x")],
+)
+def test_neighbours_in_ipv6_count_as_one(address: str, counted_as: str) -> None:
+    assert network_of(address) == counted_as
 
 
 def test_the_owner_secret_is_made_once_and_private(tmp_path: Path) -> None:

@@ -181,7 +181,8 @@ def make_id() -> str:
 
 def make_parts(folder: Path, clock: Clock, stopping: list[bool], **changes: Any) -> Parts:
     lock_seconds = changes.pop("lock_seconds", 15.0)
-    database = Database.open(f"sqlite:///{folder / 'gpuyard.db'}", lock_seconds=lock_seconds)
+    url = changes.pop("database_url", f"sqlite:///{folder / 'gpuyard.db'}")
+    database = Database.open(url, lock_seconds=lock_seconds)
     rules = changes.pop("rules", AccessRules(first_uid=310_000))
     access = Access(database, clock, OwnerSecret(OWNER_SECRET), rules, Passwords(QUICK_HASH))
     access.first_start()

@@ -5,6 +5,7 @@ Kept in memory: a restart forgives, which costs an attacker more than it gives.
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 from dataclasses import dataclass
 
@@ -18,6 +19,17 @@ MOST_KEYS = 20_000
 class _Tries:
     count: int
     last: float
+
+
+def network_of(address: str) -> str:
+    """Whom to count tries for. Of IPv6 anybody has 2^64 addresses, so they count as one."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 class TryLimit:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gpuyard.access import audit, sessions, tokens
 from gpuyard.access.actors import Actor, Scope, Via
-from gpuyard.access.limits import TryLimit
+from gpuyard.access.limits import TryLimit, network_of
 from gpuyard.access.memory import RecentActors
 from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import MOST_LENGTH, Passwords, check_strength, make_one_time_password
@@ -21,6 +21,7 @@ from gpuyard.store.database import Connection, Database
 
 FIRST_ADMIN, FIRST_GROUP = "admin", "default"
 SYSTEM = "system"
+SWEEP_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Access:
         self._by_account = TryLimit()
         self._used_tokens: dict[str, float] = {}
         self._used_lock = threading.Lock()
+        self._sweep_at = 0.0
 
     # --- the first start ------------------------------------------------------------------------------------------
 
@@ -174,7 +176,7 @@ class Access:
             self._note_failed_login(name, address, now)
             raise LoginNeeded(because(Code.WRONG_PASSWORD))
         self._by_account.forgive(name)
-        self._by_address.take_back(address)
+        self._by_address.take_back(network_of(address))
         return self._begin_session(user, address, now)
 
     def log_out(self, actor: Actor) -> None:
@@ -221,11 +223,11 @@ class Access:
         return actor, secret
 
     def _count_try(self, name: str, address: str, now: float) -> None:
-        self._by_address.count(address, now)
+        self._by_address.count(network_of(address), now)
         self._by_account.count(name[:MOST_LENGTH], now)
 
     def _take_back_try(self, name: str, address: str) -> None:
-        self._by_address.take_back(address)
+        self._by_address.take_back(network_of(address))
         self._by_account.take_back(name[:MOST_LENGTH])
 
     def _note_failed_login(self, name: str, address: str, now: float) -> None:
@@ -245,10 +247,14 @@ class Access:
         """Now and then: write down which tokens were used, forget sessions that have run out."""
         with self._used_lock:
             used, self._used_tokens = self._used_tokens, {}
+        now = self._clock()
+        if not used and now < self._sweep_at:
+            return
+        self._sweep_at = now + SWEEP_SECONDS
         with self._database.write() as conn:
             for id, at in used.items():
                 logins.token_used(conn, id, at)
-            logins.remove_expired_sessions(conn, self._clock())
+            logins.remove_expired_sessions(conn, now)
 
 
 def _key(credentials: Credentials) -> str:

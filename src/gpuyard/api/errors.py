@@ -69,6 +69,9 @@ def answer(error: errors.YardError, language: words.LanguageName) -> Response:
     elif isinstance(error, errors.LoginNeeded):
         headers["WWW-Authenticate"] = "Bearer"
     problems = error.problems if isinstance(error, errors.BadInput) else ()
+    if error.reason.code is Code.STORE_CORRUPT:  # where the files lie is the admin's to know, from the server's log
+        _log.error("%s", error)
+        return as_json(body_of(because(Code.STORE_CORRUPT), (), language), status, headers)
     return as_json(body_of(error.reason, problems, language), status, headers)
 
 
@@ -141,7 +144,7 @@ def _methods_by_path(app: FastAPI) -> list[tuple[re.Pattern[str], set[str]]]:
 
 async def _broken(request: Request, error: Exception) -> Response:
     """A mistake of ours. The log has it in full; the answer tells nothing that could help anyone but us."""
-    _log.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
+    _log.error("%a %a failed: %s", request.method[:20], request.url.path[:200], type(error).__name__)
     message = {
         "en": "Something went wrong inside the server; its log says what.",
         "zh": "服务器内部出错，详情见服务器日志。",

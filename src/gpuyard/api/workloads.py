@@ -67,12 +67,12 @@ JOB_BODY: dict[str, Any] = {
     responses={200: {"model": models.WorkloadOut, "description": "This very request had been taken before."}},
     openapi_extra=JOB_BODY,
 )
-def submit(caller: Submitting, sent: SentJob, response: Response, idempotency_key: IdempotencyKey = None) -> Any:
+def submit(caller: Submitting, sent: SentJob, idempotency_key: IdempotencyKey = None) -> Any:
     """Submit a job file. With an Idempotency-Key the same request can be repeated and is one job."""
     job = submitting.read_job_file(sent.body, sent.content_type, caller.parts.default_device)
     digest = submitting.digest_of(b"submit", sent.body)
     workload, is_new = submitting.submit(caller, job, idempotency_key, digest)
-    return _answer_submitted(caller, workload, is_new, response)
+    return _answer_submitted(caller, workload, is_new)
 
 
 @doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY)
@@ -258,7 +258,6 @@ def _possible(workload: Workload, wanted: Wanted) -> bool:
 def rerun(
     caller: Submitting,
     ref: Ref,
-    response: Response,
     changes: models.RerunIn | None = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Any:
@@ -274,13 +273,13 @@ def rerun(
         submitting.take_over_workdir(caller, workload.owner, job.spec.workdir)
     digest = submitting.digest_of(b"rerun", workload.id.encode(), json.dumps(changes.set, sort_keys=True).encode())
     made, is_new = submitting.submit(caller, job, idempotency_key, digest)
-    return _answer_submitted(caller, made, is_new, response)
+    return _answer_submitted(caller, made, is_new)
 
 
-def _answer_submitted(caller: Caller, workload: Workload, is_new: bool, response: Response) -> models.WorkloadOut:
-    response.headers["Location"] = f"/api/v1/workloads/{workload.id}"
-    if not is_new:
-        response.status_code = 200
+def _answer_submitted(caller: Caller, workload: Workload, is_new: bool) -> Response:
+    """Put into bytes here: the framework would take another thread for it, on the busiest path there is."""
     admin = caller.actor.is_admin
     seen = views.Glasses(caller.say, caller.simulated.known(caller.now), nameable=lambda id: admin)
-    return views.workload_out(workload, seen)
+    body = views.workload_out(workload, seen).model_dump_json()
+    headers = {"Location": f"/api/v1/workloads/{workload.id}"}
+    return Response(body, 201 if is_new else 200, headers, media_type="application/json")
