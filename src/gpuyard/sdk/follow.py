@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuyard.sdk.errors import ServerUnreachable, YardApiError
-from gpuyard.sdk.wire import Wire, pause_before_retry
+from gpuyard.sdk.wire import UNTRUSTED, Wire, pause_before_retry
 
 SILENCE_SECONDS = 45.0  # the server says something at least every 15 s, be it only a comment
 RECONNECT_SECONDS = 600.0
@@ -82,7 +82,9 @@ def _connect(wire: Wire, source: LogSource, position: int | None, tail: int | No
 
 
 def _passing(error: YardApiError) -> bool:
-    return isinstance(error, ServerUnreachable) or error.status in (429, 502, 503, 504)
+    if isinstance(error, ServerUnreachable):
+        return error.code != UNTRUSTED
+    return error.status in (429, 502, 503, 504)
 
 
 def _piece(event: str, data: Any) -> LogPiece | None:

@@ -27,6 +27,7 @@ CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 60.0  # the server gives up on a locked store after 15 s; a large upload answers when it is on disk
 PAUSE_BASE_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 3.0
+UNTRUSTED = "client.untrusted"  # its certificate is not believed; asking again does not help
 _BUSY = frozenset({502, 503, 504})
 
 
@@ -130,7 +131,8 @@ class Wire:
                 again = response.status_code in _BUSY and patience.repeatable
             except httpx2.TransportError as broken:
                 error = _unreachable(self.door, broken)
-                again = patience.repeatable or isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout)
+                never_arrived = isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout)
+                again = (patience.repeatable or never_arrived) and error.code != UNTRUSTED
             pause = pause_before_retry(tries)
             if not again or time.monotonic() + pause > deadline:
                 raise error
@@ -199,4 +201,5 @@ def _given(params: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def _unreachable(door: Door, error: httpx2.TransportError) -> ServerUnreachable:
     words = f"the server at {door.url} does not answer ({error or type(error).__name__})"
     facts = {"url": door.url, "detail": str(error) or type(error).__name__}
-    return ServerUnreachable("client.unreachable", words, facts)
+    code = UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in str(error) else "client.unreachable"
+    return ServerUnreachable(code, words, facts)
