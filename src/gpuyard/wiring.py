@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import secrets
+import signal
 import socket
 import sys
 import threading
@@ -202,6 +203,8 @@ def _run(settings: Settings, listener: socket.socket) -> None:
     threads = [threading.Thread(target=loop.run, name=type(loop).__name__.lower(), daemon=True) for loop in loops]
     for thread in threads:
         thread.start()
+    # The HTTP server ends on SIGTERM and then raises the signal again: this turns it into an ordinary end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         with said_where(settings, listener, clock()):
             server.run(sockets=[listener])
@@ -296,6 +299,7 @@ def announce_first_start(data: Path, admin: FirstAdmin | None) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(admin.password + "\n")
+    print(f"First start: the one-time password of user {admin.name} is in {path}", flush=True)
 
 
 @contextlib.contextmanager
