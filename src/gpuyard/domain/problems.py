@@ -20,6 +20,7 @@ class Problem(StrEnum):
     UNCLOSED_QUOTE = "yaml.unclosed_quote"
     UNCLOSED_BRACKET = "yaml.unclosed_bracket"
     QUOTE_NEEDED = "yaml.quote_needed"  # character
+    ESCAPE = "yaml.escape"  # character
     TAG = "yaml.tag"  # tag
     DUPLICATE_KEY = "yaml.duplicate_key"  # key, first_line
     KEY_NOT_TEXT = "yaml.key_not_text"
@@ -68,4 +69,5 @@ class Problem(StrEnum):
     MOUNT_INSIDE = "rule.mount_inside"  # place
     RELATIVE_PATH = "rule.relative_path"
     WITH_ROLES = "rule.with_roles"
+    ABOUT_THE_JOB = "rule.about_the_job"
     TOTAL_REPLICAS = "rule.total_replicas"  # most

@@ -170,7 +170,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.LAUNCH_FAILED: "It could not be started[ ({replica})][: {detail}].",
     Code.SIBLING_ENDED: "Ended because another part of the same job[, {replica},] failed.",
     Code.BAD_VALUE: _bad_value,
-    Code.UNKNOWN_KEY: "[{at:where}: ]there is no key `{key}`[; did you mean `{nearest}`?]",
+    Code.UNKNOWN_KEY: "[{at:where}: ]there is no key `{key}`[; did you mean `{nearest}`?][; there is: {known:list}]",
     Code.MISSING_KEY: "[{at:where}: ]`{key}` is missing. Add it.",
     Code.BAD_YAML: "[{at:where}: ]{problem:problem}.",
     Code.TOO_LARGE: _too_large,
@@ -222,6 +222,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.UNCLOSED_QUOTE: "a quote is opened and never closed",
     Problem.UNCLOSED_BRACKET: "a bracket is not closed, or a comma is missing inside it",
     Problem.QUOTE_NEEDED: "a value cannot begin with[ `{character}`] here; put it in quotes",
+    Problem.ESCAPE: "`\\{character}` means nothing in double quotes; use single quotes, or write two backslashes",
     Problem.TAG: "tags[ like {tag}] are not used in job files; remove it",
     Problem.DUPLICATE_KEY: "the key `{key}` is written twice[; the first is on line {first_line}]; keep one",
     Problem.KEY_NOT_TEXT: "a key must be a plain word",
@@ -268,6 +269,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.MOUNT_INSIDE: "one mount cannot be inside another[ ({place})]; choose places side by side",
     Problem.RELATIVE_PATH: "expected a path inside the volume like `data/train`, not absolute and without `..`",
     Problem.WITH_ROLES: "a file with `roles` says this inside each role; move it there",
+    Problem.ABOUT_THE_JOB: "this is said once for the whole job; move it out of the role, to the top",
     Problem.TOTAL_REPLICAS: "all roles together have too many replicas[ (at most {most})]",
 }
 

@@ -104,8 +104,9 @@ def _known_paths(data: Mapping[str, Any]) -> list[str]:
 
 
 def _unknown(path: str, known: list[str]) -> BadInput:
-    last = path.rsplit(".", 1)[-1]
+    first, last = path.split(".", 1)[0], path.rsplit(".", 1)[-1]
     close = nearest(path, known) or _ending(last, known) or _ending(nearest(last, ROLE_FIELDS), known)
+    close = close or (first if first in known else "")
     facts = {"key": showable(path)} | ({"nearest": close} if close else {})
     return BadInput(because(Code.UNKNOWN_KEY, **facts))
 

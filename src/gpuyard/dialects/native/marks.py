@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from gpuyard.domain.reasons import Code, Reason
 
 MOST_TOLD = 50
 LONGEST_SHOWN = 80
+FEW_KEYS = 5
 
 Path = tuple[str | int, ...]
 T = TypeVar("T")
@@ -102,9 +104,13 @@ class Findings:
             return None
 
     def unknown_key(self, path: Path, valid: Iterable[str]) -> None:
-        key = str(path[-1])
-        close = nearest(key, valid)
-        facts = {"key": showable(key)} | ({"nearest": close} if close else {})
+        key, known = str(path[-1]), list(valid)
+        close = nearest(key, known)
+        facts: dict[str, Any] = {"key": showable(key)}
+        if close:
+            facts["nearest"] = close
+        elif len(known) <= FEW_KEYS:
+            facts["known"] = known
         self.note(_reason(Code.UNKNOWN_KEY, path[:-1], self.marks.keys.get(path), facts))
 
     def missing_key(self, path: Path, key: str) -> None:
@@ -125,7 +131,7 @@ class Found:
 
     def wrong(self, problem: Problem, facts: Mapping[str, Any] | None = None, *, show: bool = True) -> Wrong:
         """What is wrong with this value. Values that may be secret are not shown."""
-        shown = showable(self.written if isinstance(self.value, float) and self.written else self.value) if show else ""
+        shown = self._shown(problem) if show else ""
         told = {"problem": problem.value, **({"value": shown} if shown else {}), **(facts or {})}
         return Wrong(_reason(Code.BAD_VALUE, self.path, self.findings.marks.values.get(self.path), told))
 
@@ -133,6 +139,12 @@ class Found:
         """What is wrong with the name of this value."""
         told = {"problem": problem.value, "value": showable(self.path[-1]), **facts}
         return Wrong(_reason(Code.BAD_VALUE, self.path[:-1], self.findings.marks.keys.get(self.path), told))
+
+    def _shown(self, problem: Problem) -> str:
+        """As written. Quotes are kept where they are what is wrong: `"4"` is no number."""
+        if isinstance(self.value, str) and problem in _QUOTES_MATTER and _LOOKS_UNQUOTED.fullmatch(self.value):
+            return f'"{self.value}"'
+        return showable(self.written if isinstance(self.value, int | float) and self.written else self.value)
 
     def inside(self, key: str | int) -> Found:
         return Found(self.value[key], (*self.path, key), self.findings)
@@ -142,6 +154,10 @@ class Found:
         """The value as it stands in the text, before anyone made a number of it."""
         mark = self.findings.marks.values.get(self.path)
         return mark.written if mark else None
+
+
+_QUOTES_MATTER = frozenset({Problem.WHOLE_NUMBER, Problem.BOOLEAN})
+_LOOKS_UNQUOTED = re.compile(r"-?[0-9]{1,20}|true|false", re.IGNORECASE)
 
 
 def _reason(code: Code, path: Path, mark: Mark | None, facts: Mapping[str, Any]) -> Reason:
@@ -172,7 +188,7 @@ def showable(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(value) if abs(value) < 10**40 else "a very large number"
+        value = str(value) if abs(value) < 10**400 else "…"
     if isinstance(value, float):
         return repr(value)
     if not isinstance(value, str):

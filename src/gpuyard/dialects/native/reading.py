@@ -100,7 +100,11 @@ _role_name = key_name(ROLE_NAME_RULE, Problem.ROLE_NAME)
 
 
 def _role_keys(found: Found) -> dict[str, Any]:
-    return read_keys(found, _ROLE_READERS, required=("command",))
+    return read_keys(found, {**dict.fromkeys(_JOB_READERS, _belongs_to_the_job), **_ROLE_READERS}, ("command",))
+
+
+def _belongs_to_the_job(found: Found) -> None:
+    raise found.wrong(Problem.ABOUT_THE_JOB, show=False)
 
 
 def _roles(roles: Mapping[str, Mapping[str, Any]], device: str) -> tuple[RoleSpec, ...]:

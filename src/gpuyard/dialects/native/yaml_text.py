@@ -136,7 +136,7 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return self._aliased(event, mark)
         if event.tag is not None:
-            raise _refusal(mark, Problem.TAG, tag=showable(event.tag))
+            raise _refusal(mark, Problem.TAG, tag=showable(event.tag.replace("tag:yaml.org,2002:", "!!")))
         node = self._begin(event, mark)
         if isinstance(event, yaml.SequenceStartEvent):
             self._read_items(node, depth)
@@ -260,6 +260,10 @@ def _syntax_refusal(text: str, error: yaml.MarkedYAMLError) -> BadInput:
         return _refusal(_mark(at), Problem.TAB)
     if "cannot start any token" in said and character:
         return _refusal(_mark(at), Problem.QUOTE_NEEDED, character=character)
+    if "unknown escape character" in said:
+        return _refusal(_mark(at), Problem.ESCAPE, character=character)
+    if "expected <block end>" in said and character == ":":
+        return _refusal(_mark(at), Problem.KEY_NOT_TEXT)
     if error.context in ("while scanning an alias", "while scanning an anchor"):
         begin = error.context_mark or at
         return _refusal(_mark(begin), Problem.QUOTE_NEEDED, character=_character_at(text, begin))
