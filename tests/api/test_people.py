@@ -501,3 +501,17 @@ def test_a_backup_is_a_whole_file(fresh: Yard, tmp_path: Path) -> None:
             assert workloads.get(conn, id) is not None
     finally:
         database.close()
+
+
+def test_a_password_is_never_repeated_in_a_refusal(server: Yard) -> None:
+    secret = "very secret " * 200
+    with server.owner as owner, server.client() as client:
+        for answer in (
+            owner.post("/api/v1/users", json={"name": "spill", "password": secret}),
+            owner.post("/api/v1/users", json={"name": "spill", "password": 12345678}),
+            owner.post("/api/v1/password", json={"old": secret, "new": secret}),
+            client.post("/api/v1/login", json={"name": "admin", "password": secret}),
+        ):
+            assert answer.status_code == 400
+            assert "secret" not in answer.text
+            assert "12345678" not in answer.text

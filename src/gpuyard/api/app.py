@@ -18,6 +18,7 @@ from gpuyard.api.front import Front
 from gpuyard.api.parts import Parts
 from gpuyard.api.simulated import SimulatedDevices
 from gpuyard.api.together import Together
+from gpuyard.api.uploads import Uploads
 from gpuyard.domain.errors import YardError
 
 TIDY_SECONDS = 30.0
@@ -37,6 +38,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.parts = parts
     app.state.simulated = SimulatedDevices(parts.database)
     app.state.together = Together(parts.database)
+    app.state.uploads = Uploads()
     app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
     for noun in (workloads, logs, cluster, session, tokens, users, groups, admin):
         app.include_router(noun.doors)

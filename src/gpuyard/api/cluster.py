@@ -12,7 +12,7 @@ from gpuyard.access.rights import Action, InGroup, Work
 from gpuyard.api import models, views
 from gpuyard.api.groups import quotas_out
 from gpuyard.api.guard import Caller, Doors, needs
-from gpuyard.api.uploads import receive_in_thread
+from gpuyard.api.uploads import Uploads
 from gpuyard.domain.errors import NotFound
 from gpuyard.domain.reasons import Code, because
 from gpuyard.store import nodes, people
@@ -22,7 +22,7 @@ Seeing = Annotated[Caller, needs(Action.SEE_CLUSTER)]
 Cordoning = Annotated[Caller, needs(Action.CORDON)]
 Shipping = Annotated[Caller, needs(Action.SHIP_FOLDER)]
 NodeName = Annotated[str, Path(description="the machine's name")]
-Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the tar file")]
+Digest = Annotated[str, Path(pattern=models.DIGEST_PATTERN, description="SHA-256 of the tar file")]
 LATEST_SECONDS = 60.0  # older looks are of replicas that are gone
 
 
@@ -106,7 +106,8 @@ TAR_BODY = {
 async def put_workdir(caller: Shipping, digest: Digest, request: Request) -> Any:
     """Ship a folder as a tar file, named by its SHA-256. It goes to disk as it arrives."""
     parts, owner = caller.parts, caller.actor.name
-    await receive_in_thread(request.stream(), lambda pieces: parts.workdirs.receive(owner, digest, pieces))
+    uploads: Uploads = request.app.state.uploads
+    await uploads.receive(request.stream(), lambda pieces: parts.workdirs.receive(owner, digest, pieces))
     await run_in_threadpool(_note_upload, caller, digest)
     return models.Done()
 

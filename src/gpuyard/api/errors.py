@@ -21,6 +21,7 @@ from starlette.routing import compile_path
 
 from gpuyard import words
 from gpuyard.access.rights import Refused
+from gpuyard.api import models
 from gpuyard.domain import errors
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
@@ -174,7 +175,6 @@ _PROBLEMS: Mapping[str, Problem] = {
     "too_long": Problem.TOO_MANY,
     "string_too_short": Problem.BLANK,
     "too_short": Problem.BLANK,
-    "string_pattern_mismatch": Problem.PERSON_NAME,
     "json_invalid": Problem.JSON_SYNTAX,
 }
 
@@ -186,7 +186,7 @@ def _in_our_words(error: Mapping[str, Any]) -> Reason:
         return because(Code.MISSING_KEY, at="", key=at or "body")
     if kind == "extra_forbidden":
         return because(Code.UNKNOWN_KEY, at="", key=at[:80], nearest="")
-    problem = _PROBLEMS.get(kind)
+    problem = _PATTERNS.get(context.get("pattern", "")) or _PROBLEMS.get(kind)
     facts: dict[str, Any] = {"problem": problem.value if problem else str(error["msg"])}
     if problem is Problem.ONE_OF:
         allowed = re.findall(r"'([^']*)'", str(context.get("expected", "")))
@@ -195,12 +195,19 @@ def _in_our_words(error: Mapping[str, Any]) -> Reason:
     facts |= {ours: context[theirs] for theirs, ours in _FACTS.items() if theirs in context}
     if kind == "json_invalid":
         return because(Code.BAD_VALUE, at="body", value="", detail=str(context.get("error", "")), **facts)
-    return because(Code.BAD_VALUE, at=at, value=_shown(error.get("input")), **facts)
+    shown = "" if where and where[-1] in _SECRET else _shown(error.get("input"))
+    return because(Code.BAD_VALUE, at=at, value=shown, **facts)
 
 
+_PATTERNS: Mapping[str, Problem] = {
+    models.PERSON_PATTERN: Problem.PERSON_NAME,
+    models.JOB_NAME_PATTERN: Problem.JOB_NAME,
+    models.DIGEST_PATTERN: Problem.DIGEST,
+}
+_SECRET = frozenset({"password", "old", "new"})
 _FACTS = {"ge": "least", "le": "most", "max_length": "limit"}
 
 
 def _shown(value: Any) -> str:
-    """Short, and never a secret: only plain scalars are repeated to the sender."""
+    """Short: only plain scalars are repeated to the sender."""
     return str(value)[:80] if isinstance(value, str | int | float | bool) else ""

@@ -13,7 +13,10 @@ from gpuyard.domain.workload import Kind, State, Wanted
 Number = int | float
 Facts = dict[str, Any]
 Instant = Annotated[str, Field(description="ISO 8601, UTC", examples=["2026-11-15T08:30:00.123Z"])]
-PersonName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+PERSON_PATTERN = r"^[a-z][a-z0-9_-]{0,31}$"
+JOB_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+DIGEST_PATTERN = r"^[0-9a-f]{64}$"
+PersonName = Annotated[str, StringConstraints(pattern=PERSON_PATTERN)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Password = Annotated[
     str, StringConstraints(min_length=1, max_length=1024), Field(json_schema_extra={"format": "password"})

@@ -54,7 +54,7 @@ class Together:
         with self._list_lock:
             self._waiting.append(errand)
         with self._turn:
-            if not errand.done:  # otherwise whoever had the turn before has done it
+            while not errand.done:  # mostly whoever had the turn before has done it
                 self._write_for_all()
         if errand.error is not None:
             raise errand.error

@@ -14,12 +14,19 @@ from gpuyard.domain.reasons import Code, because
 
 AT_ONCE = 8  # so that uploads never take all the threads that answer requests
 PIECE_SECONDS = 30.0
-_limiters: dict[int, anyio.CapacityLimiter] = {}
 
 
-async def receive_in_thread(stream: AsyncIterator[bytes], take: Callable[[Iterator[bytes]], None]) -> None:
-    """Hand an incoming body to code that reads it in a thread. The sender waits while the disk does."""
-    await anyio.to_thread.run_sync(take, _pieces(stream), limiter=_limiter())
+class Uploads:
+    """Those under way."""
+
+    def __init__(self) -> None:
+        self._threads: anyio.CapacityLimiter | None = None  # made in the event loop it belongs to
+
+    async def receive(self, stream: AsyncIterator[bytes], take: Callable[[Iterator[bytes]], None]) -> None:
+        """Hand an incoming body to code that reads it in a thread. The sender waits while the disk does."""
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(AT_ONCE)
+        await anyio.to_thread.run_sync(take, _pieces(stream), limiter=self._threads)
 
 
 def _pieces(stream: AsyncIterator[bytes]) -> Iterator[bytes]:
@@ -38,9 +45,3 @@ async def _next_piece(stream: AsyncIterator[bytes]) -> bytes:
         problem = "it did not arrive whole"
         raise BodyRefused(because(Code.BAD_VALUE, at="body", problem=problem, value="")) from error
     return b""
-
-
-def _limiter() -> anyio.CapacityLimiter:
-    """One per event loop: a limiter belongs to the loop it was first used in."""
-    loop = id(asyncio.get_running_loop())
-    return _limiters.setdefault(loop, anyio.CapacityLimiter(AT_ONCE))

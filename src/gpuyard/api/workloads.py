@@ -103,7 +103,7 @@ def list_workloads(
     state: Annotated[str | None, Query(json_schema_extra={"pattern": STATE_LIST})] = None,
     owner: models.PersonName | None = None,
     group: models.PersonName | None = None,
-    name: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] = None,
+    name: Annotated[str | None, Query(pattern=models.JOB_NAME_PATTERN)] = None,
     mine: bool = False,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,15}(\.[0-9]{1,17})?_[a-z0-9]{1,16}$")] = None,
