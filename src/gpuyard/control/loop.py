@@ -40,7 +40,9 @@ from gpuyard.world.picture import Picture
 log = logging.getLogger(__name__)
 
 WATCHED = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
-CALM_SECONDS = 0.005  # changes that come in a burst are taken together
+# After a pass the loop rests about as long as the pass took, so that a burst is taken in few large passes and the api
+# keeps its share of the processor; never so long that a person would notice.
+LEAST_REST_SECONDS, MOST_REST_SECONDS = 0.002, 0.05
 
 
 class Control:
@@ -92,6 +94,7 @@ class Control:
 
     def _one_round(self) -> None:
         self._woken.clear()
+        begun = self._clock()
         try:
             self.step()
         except Unavailable as busy:
@@ -105,8 +108,8 @@ class Control:
             log.exception("a pass of the control loop failed")
             self._over.wait(1.0)
             return
+        self._over.wait(min(MOST_REST_SECONDS, max(LEAST_REST_SECONDS, self._clock() - begun)))
         self._woken.wait(self._seconds_to_next_moment())
-        self._over.wait(CALM_SECONDS)
 
     def _seconds_to_next_moment(self) -> float:
         """How long nothing is due: until a back-off or a maximum duration is over, or the next full pass."""
