@@ -168,6 +168,7 @@ def with_history() -> list[Line]:
         with ProcessPoolExecutor(2) as pool:
             for half in [pool.submit(_finished_jobs, platform.port, platform.token, 1250) for _ in range(2)]:
                 half.result()
+        connection = platform.connect()  # the idle one was closed meanwhile
         _wait_for_all_ended(connection)
         id = connection.submit(command="sleep 0.01")
         lists = [_timed(lambda: connection.call("GET", "/workloads?limit=50")) for _ in range(200)]
