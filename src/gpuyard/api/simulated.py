@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 from gpuyard.store import nodes
 from gpuyard.store.database import Connection, Database
 
@@ -17,15 +15,18 @@ class SimulatedDevices:
         self._database = database
         self._devices: frozenset[str] = frozenset()
         self._looked_at = float("-inf")
-        self._lock = threading.Lock()
 
     def known(self, now: float, conn: Connection | None = None) -> frozenset[str]:
         """`conn`: a transaction the caller already has, so that it need not hold two."""
-        with self._lock:
-            if not 0 <= now - self._looked_at < LOOK_EVERY_SECONDS:
-                self._devices = self._look(conn)
-                self._looked_at = now
-            return self._devices
+        known = self.remembered(now)
+        if known is None:
+            self._devices = known = self._look(conn)
+            self._looked_at = now
+        return known
+
+    def remembered(self, now: float) -> frozenset[str] | None:
+        """Without waiting for anything. None: it is time to look again."""
+        return self._devices if 0 <= now - self._looked_at < LOOK_EVERY_SECONDS else None
 
     def _look(self, conn: Connection | None) -> frozenset[str]:
         if conn is None:

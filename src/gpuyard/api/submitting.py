@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuyard.access import audit
@@ -75,8 +76,23 @@ def image_of(spec: Spec) -> str | None:
     return next((role.image for role in spec.roles if role.image), None)
 
 
-def submit(caller: Caller, job: native.JobFile, key: str | None, digest: str) -> tuple[Workload, bool]:
-    """Write it down. True when it is new; False when this very request had been taken before."""
+def needs_a_look(caller: Caller, job: native.JobFile) -> bool:
+    """Whether `check` will ask the disk or the store, and so may have to wait."""
+    foreign_group = job.group is not None and job.group not in caller.actor.user.groups
+    return job.spec.workdir is not None or (foreign_group and caller.actor.is_admin)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A checked workload, and how its request is known again."""
+
+    workload: Workload
+    key: str | None
+    digest: str
+
+
+def check(caller: Caller, job: native.JobFile, key: str | None, digest: str) -> Submission:
+    """Everything that can be refused before it is written. Waits for nothing unless it `needs_a_look`."""
     if key is not None and not KEY_RULE.fullmatch(key):
         problem = "expected 1 to 128 printable ASCII characters"
         raise BadInput(because(Code.BAD_VALUE, at="Idempotency-Key", problem=problem, value=""))
@@ -84,24 +100,30 @@ def submit(caller: Caller, job: native.JobFile, key: str | None, digest: str) ->
     problems = problems_of(caller, job.spec)
     if problems:
         raise BadInput(*problems)
-    story = _first_lines(caller, workload)
+    return Submission(workload, key, digest)
+
+
+async def write(caller: Caller, submission: Submission) -> tuple[Workload, bool]:
+    """Write it down. True when it is new; False when this very request had been taken before."""
+    workload = submission.workload
     for _ in range(TRIES):
         try:
-            return _write(caller, workload, story, key, digest)
+            return await caller.together.write(_writer(caller, workload, submission.key, submission.digest))
         except Conflict as error:
             if error.reason.code is not Code.ALREADY_THERE:
                 raise
-            workload = draft(caller, job)  # the id was taken
+            workload = replace(workload, id=caller.parts.make_id())  # the id was taken
     raise Conflict(because(Code.ALREADY_THERE, what="workload", name=workload.id))
 
 
-def _write(
-    caller: Caller, workload: Workload, story: list[StoryEvent], key: str | None, digest: str
-) -> tuple[Workload, bool]:
+def _writer(
+    caller: Caller, workload: Workload, key: str | None, digest: str
+) -> Callable[[Connection], tuple[Workload, bool]]:
+    story = _first_lines(caller, workload)
     actor, now = caller.actor, caller.now
     facts = {"name": workload.spec.name, "group": workload.group}
 
-    def write(conn: Connection) -> tuple[Workload, bool]:
+    def write_down(conn: Connection) -> tuple[Workload, bool]:
         known = rows.find_by_key(conn, workload.owner, key) if key is not None else None
         if known is not None:
             return _taken_before(conn, known, key, digest), False
@@ -109,7 +131,7 @@ def _write(
         audit.record(conn, actor, Action.SUBMIT, workload.id, now, facts=facts)
         return workload, True
 
-    return caller.together.write(write)
+    return write_down
 
 
 def _taken_before(conn: Connection, known: tuple[str, str], key: str | None, digest: str) -> Workload:

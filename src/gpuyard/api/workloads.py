@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
@@ -28,10 +29,9 @@ Seeing = Annotated[Caller, needs(Action.SEE_WORKLOAD)]
 Submitting = Annotated[Caller, needs(Action.SUBMIT)]
 Controlling = Annotated[Caller, needs(Action.CONTROL_WORKLOAD)]
 Ref = Annotated[str, Path(description="id, unique beginning of an id, or the name of the newest of one's own")]
-IdempotencyKey = Annotated[
-    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128, pattern=r"^[!-~]+$")
-]
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
 STATE_LIST = r"^({0})(,({0}))*$".format("|".join(state.value for state in State))
+QUICK_BYTES = 4096
 USAGE_POINTS = 720
 USAGE_REPLICAS = 64
 
@@ -42,10 +42,17 @@ class Sent:
 
     body: bytes
     content_type: str
+    key: str | None
+
+    @property
+    def is_quickly_read(self) -> bool:
+        """A little JSON is read in no time; YAML, and much of anything, takes a thread."""
+        return len(self.body) <= QUICK_BYTES and self.content_type == "application/json"
 
 
 async def sent_job(request: Request) -> Sent:
-    return Sent(await request.body(), request.headers.get("content-type", ""))
+    headers = request.headers
+    return Sent(await request.body(), headers.get("content-type", ""), headers.get("idempotency-key"))
 
 
 SentJob = Annotated[Sent, Depends(sent_job)]
@@ -58,6 +65,17 @@ JOB_BODY: dict[str, Any] = {
         },
     }
 }
+KEY_HEADER: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "The same key and the same body again is the same workload, not a second one.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$"},
+        }
+    ]
+}
 
 
 @doors.post(
@@ -65,14 +83,20 @@ JOB_BODY: dict[str, Any] = {
     status_code=201,
     response_model=models.WorkloadOut,
     responses={200: {"model": models.WorkloadOut, "description": "This very request had been taken before."}},
-    openapi_extra=JOB_BODY,
+    openapi_extra=JOB_BODY | KEY_HEADER,
 )
-def submit(caller: Submitting, sent: SentJob, idempotency_key: IdempotencyKey = None) -> Any:
+async def submit(caller: Submitting, sent: SentJob) -> Any:
     """Submit a job file. With an Idempotency-Key the same request can be repeated and is one job."""
-    job = submitting.read_job_file(sent.body, sent.content_type, caller.parts.default_device)
-    digest = submitting.digest_of(b"submit", sent.body)
-    workload, is_new = submitting.submit(caller, job, idempotency_key, digest)
-    return _answer_submitted(caller, workload, is_new)
+    device, digest = caller.parts.default_device, submitting.digest_of(b"submit", sent.body)
+    if sent.is_quickly_read:
+        job = submitting.read_job_file(sent.body, sent.content_type, device)
+    else:
+        job = await run_in_threadpool(submitting.read_job_file, sent.body, sent.content_type, device)
+    if submitting.needs_a_look(caller, job):
+        submission = await run_in_threadpool(submitting.check, caller, job, sent.key, digest)
+    else:
+        submission = submitting.check(caller, job, sent.key, digest)
+    return await _write_and_answer(caller, submission)
 
 
 @doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY)
@@ -255,14 +279,18 @@ def _possible(workload: Workload, wanted: Wanted) -> bool:
     response_model=models.WorkloadOut,
     responses={200: {"model": models.WorkloadOut, "description": "This very request had been taken before."}},
 )
-def rerun(
+async def rerun(
     caller: Submitting,
     ref: Ref,
     changes: models.RerunIn | None = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Any:
     """Submit it again as a new workload of one's own, with some values changed."""
-    changes = changes or models.RerunIn()
+    submission = await run_in_threadpool(_read_rerun, caller, ref, changes or models.RerunIn(), idempotency_key)
+    return await _write_and_answer(caller, submission)
+
+
+def _read_rerun(caller: Caller, ref: str, changes: models.RerunIn, key: str | None) -> submitting.Submission:
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
     data = native.write_job(workload.spec, workload.group)
@@ -272,14 +300,17 @@ def rerun(
     if job.spec.workdir is not None and job.spec.workdir == workload.spec.workdir:
         submitting.take_over_workdir(caller, workload.owner, job.spec.workdir)
     digest = submitting.digest_of(b"rerun", workload.id.encode(), json.dumps(changes.set, sort_keys=True).encode())
-    made, is_new = submitting.submit(caller, job, idempotency_key, digest)
-    return _answer_submitted(caller, made, is_new)
+    return submitting.check(caller, job, key, digest)
 
 
-def _answer_submitted(caller: Caller, workload: Workload, is_new: bool) -> Response:
-    """Put into bytes here: the framework would take another thread for it, on the busiest path there is."""
+async def _write_and_answer(caller: Caller, submission: submitting.Submission) -> Response:
+    """Put into bytes here: the framework would take a thread for it, on the busiest path there is."""
+    workload, is_new = await submitting.write(caller, submission)
+    devices = caller.simulated.remembered(caller.now)
+    if devices is None:
+        devices = await run_in_threadpool(caller.simulated.known, caller.now)
     admin = caller.actor.is_admin
-    seen = views.Glasses(caller.say, caller.simulated.known(caller.now), nameable=lambda id: admin)
+    seen = views.Glasses(caller.say, devices, nameable=lambda id: admin)
     body = views.workload_out(workload, seen).model_dump_json()
     headers = {"Location": f"/api/v1/workloads/{workload.id}"}
     return Response(body, 201 if is_new else 200, headers, media_type="application/json")
