@@ -164,12 +164,48 @@ def listening_socket(settings: Settings) -> Iterator[socket.socket]:
         yield listener
 
 
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Everything that lives as long as the server."""
+
+    database: Database
+    lock: ControlLock
+    engine: ProcessEngine | SimulatedEngine
+    executor: ThreadPoolExecutor
+    loops: tuple[Loop, ...]
+    access: Access
+    server: uvicorn.Server
+
+    def close(self) -> None:
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        self.engine.close()
+        self.lock.release()
+        self.database.close()
+
+
 def _run(settings: Settings, listener: socket.socket) -> None:
     clock = SteadyClock(time.time(), time.monotonic())
+    platform = build_platform(settings, clock)
+    announce_first_start(settings.data, platform.access.first_start())
+    threads = [threading.Thread(target=loop.run, name=type(loop).__name__, daemon=True) for loop in platform.loops]
+    for thread in threads:
+        thread.start()
+    # The HTTP server ends on SIGTERM and then raises the signal again: this turns it into an ordinary end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        with said_where(settings, listener, clock()):
+            platform.server.run(sockets=[listener])
+    finally:
+        for loop in platform.loops:
+            loop.end()
+        threads[0].join(timeout=5)
+        platform.close()
+
+
+def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     database = Database.open(settings.database_url)
     lock = ControlLock.acquire(database, f"{socket.gethostname()}:{os.getpid()}")
     engine = build_engine(settings, clock)
-    nodes = tuple(engine.nodes())
     access = build_access(settings, database, clock)
     workdirs = Workdirs(settings.data / "workdirs", settings.workdir_limit_bytes)
     series = Series(settings.data / "metrics.db")
@@ -178,44 +214,26 @@ def _run(settings: Settings, listener: socket.socket) -> None:
     sampler = Sampler(engine, series, lambda: control.watched, clock, settings.control.sample_seconds)
     keeper = Housekeeper(database, engine, workdirs, settings.data / "backups", clock, settings.control)
     view = View(database, clock)
-    server = build_server(
-        settings,
-        Parts(
-            database=database,
-            access=access,
-            clock=clock,
-            make_id=make_id,
-            preview=view.preview,
-            place_in_queue=lambda workload: queue_place(view, workload),
-            holding=view.holding,
-            logs=engine,
-            series=series,
-            workdirs=workdirs,
-            images=ImagePolicy(engine.name, uses_images=False, refuses=settings.refuse_images),
-            version=__version__,
-            default_device=default_device(nodes),
-            hosts=allowed_hosts(settings),
-            tls=settings.is_tls,
-        ),
+    parts = Parts(
+        database=database,
+        access=access,
+        clock=clock,
+        make_id=make_id,
+        preview=view.preview,
+        place_in_queue=lambda workload: queue_place(view, workload),
+        holding=view.holding,
+        logs=engine,
+        series=series,
+        workdirs=workdirs,
+        images=ImagePolicy(engine.name, uses_images=False, refuses=settings.refuse_images),
+        version=__version__,
+        default_device=default_device(engine.nodes()),
+        hosts=allowed_hosts(settings),
+        tls=settings.is_tls,
+        stopping=lambda: server.should_exit,
     )
-    announce_first_start(settings.data, access.first_start())
-    loops: list[Loop] = [control, sampler, keeper]
-    threads = [threading.Thread(target=loop.run, name=type(loop).__name__.lower(), daemon=True) for loop in loops]
-    for thread in threads:
-        thread.start()
-    # The HTTP server ends on SIGTERM and then raises the signal again: this turns it into an ordinary end.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    try:
-        with said_where(settings, listener, clock()):
-            server.run(sockets=[listener])
-    finally:
-        for loop in loops:
-            loop.end()
-        threads[0].join(timeout=5)
-        executor.shutdown(wait=False, cancel_futures=True)
-        engine.close()
-        lock.release()
-        database.close()
+    server = build_server(settings, parts)
+    return Platform(database, lock, engine, executor, (control, sampler, keeper), access, server)
 
 
 def build_access(settings: Settings, database: Database, clock: SteadyClock) -> Access:
@@ -280,7 +298,8 @@ def default_device(nodes: Sequence[Node]) -> str:
 def allowed_hosts(settings: Settings) -> frozenset[str]:
     if settings.host in ("0.0.0.0", "::"):  # noqa: S104  asked for by the admin: any name of this machine
         return frozenset({"*"})
-    return LOOPBACK_NAMES | {settings.host}
+    bare = settings.host.strip("[]")
+    return LOOPBACK_NAMES | {f"[{bare}]" if ":" in bare else bare}
 
 
 def make_id() -> str:
