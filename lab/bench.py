@@ -269,7 +269,9 @@ def large_log() -> list[Line]:
 def clean_clone() -> list[Line]:
     with tempfile.TemporaryDirectory(prefix="yard-clone-") as folder:
         clone, data = Path(folder) / "gpuyard", Path(folder) / "data"
-        env = {**os.environ, "YARD_DATA": str(data), "YARD_PORT": "0"}
+        # Without /usr/local/bin on the path `make run` leaves the machine's own `yard` alone.
+        path = ":".join(part for part in os.environ["PATH"].split(":") if part != "/usr/local/bin")
+        env = {**os.environ, "PATH": path, "YARD_DATA": str(data), "YARD_PORT": "0"}
         begun = time.perf_counter()
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
         subprocess.run(["make", "-C", str(clone), "run"], check=True, env=env, stdout=subprocess.DEVNULL)
