@@ -81,8 +81,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     # Server
     "up.ready": ("gpuyard is ready at {url}", "gpuyard 已就绪：{url}"),
     "up.first": (
-        "First start. Log in to the console as admin with this one-time password, shown once: {password}",
-        "首次启动。请用管理员 admin 和以下一次性密码登录控制台（只显示一次）：{password}",
+        "First start. Here you need no login; from elsewhere, `yard login` as admin with this one-time password, "
+        "shown once: {password}",
+        "首次启动。在本机无需登录；在别处请用 `yard login` 以 admin 和以下一次性密码登录（只显示一次）：{password}",
     ),
     "up.failed": ("the server did not start; the end of {log}:", "服务未能启动；{log} 末尾："),
     "up.slow": (
