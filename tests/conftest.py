@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 from tests.postgres import PostgresMissing, PostgresServer, postgres_server
 
 from gpuyard.store.database import Database
+
+# A run started in the background has Ctrl-C ignored, and so would every command that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
