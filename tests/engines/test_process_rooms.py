@@ -237,7 +237,7 @@ def test_the_environment_is_clean_and_the_platforms_words_win(yard_with_cards: Y
 
 
 _BASICS = {
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "PWD", "CUDA_DEVICE_ORDER"),
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "PYTHONUNBUFFERED", "TMPDIR", "PWD", "CUDA_DEVICE_ORDER"),
     *("YARD_WORKLOAD", "YARD_ATTEMPT", "YARD_ROLE", "YARD_INDEX", "YARD_REPLICA", "YARD_CARD_PATHS"),
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OLDPWD", "_", "SHLVL"),
 }

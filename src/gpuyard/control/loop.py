@@ -265,9 +265,7 @@ class Control:
         workload = changes.now(id)
         if workload is None or workload.attempt is None:
             return []
-        given = {(r.allotment.node, share.index) for r in workload.attempt.replicas for share in r.allotment.cards}
-        nodes = [self.picture.nodes_by_name[name] for name in {name for name, _ in given}]
-        count = len(given & {(node.name, card.index) for node in nodes for card in node.cards if card.simulated})
+        count = sum(len(r.allotment.cards) for r in workload.attempt.replicas if r.allotment.simulated)
         if not count:
             return []
         reason = because(Code.CARDS_SIMULATED, cards=count)

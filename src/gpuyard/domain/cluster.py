@@ -58,6 +58,7 @@ class Allotment:
     shm: int
     device: str = ""
     cards: tuple[CardShare, ...] = ()
+    simulated: bool = False  # its cards are stand-ins; kept here so that the label outlives the cards
 
     @property
     def cards_milli(self) -> int:

@@ -87,6 +87,9 @@ class Code(StrEnum):
     SAME_KEY_OTHER_JOB = "refused.same_key_other_job"  # key
 
 
+NEVER_STARTS = frozenset({Code.NEVER_FITS, Code.NEEDS_REPLICAS, Code.NO_SUCH_DEVICE, Code.QUOTA_NEVER})
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """A code and the facts that go with it."""

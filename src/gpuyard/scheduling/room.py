@@ -69,7 +69,11 @@ class Room:
         shares = self._choose_cards(asked.cards, past_kept)
         if shares is None:
             return None
-        return Allotment(self.node.name, cpu, memory, shm, asked.cards.device, shares)
+        return Allotment(self.node.name, cpu, memory, shm, asked.cards.device, shares, self._are_simulated(shares))
+
+    def _are_simulated(self, shares: tuple[CardShare, ...]) -> bool:
+        given = {share.index for share in shares}
+        return any(card.simulated for card in self.node.cards if card.index in given)
 
     def keep_for(self, workload: str, asked: Resources) -> bool:
         """Keep back what this replica could use of the free rest here. False when there was nothing left to keep."""

@@ -152,6 +152,7 @@ def allotment_to_text(allotment: Allotment) -> str:
             "shm": allotment.shm,
             "device": allotment.device,
             "cards": [[share.index, share.milli] for share in allotment.cards],
+            **_set_only(simulated=allotment.simulated),
         }
     )
 
@@ -159,7 +160,15 @@ def allotment_to_text(allotment: Allotment) -> str:
 def allotment_from_text(text: str) -> Allotment:
     data = json.loads(text)
     cards = tuple(CardShare(index, milli) for index, milli in data["cards"])
-    return Allotment(data["node"], data["cpu_milli"], data["memory"], data["shm"], data["device"], cards)
+    return Allotment(
+        node=data["node"],
+        cpu_milli=data["cpu_milli"],
+        memory=data["memory"],
+        shm=data["shm"],
+        device=data["device"],
+        cards=cards,
+        simulated=data.get("simulated", False),
+    )
 
 
 def seen_to_text(seen: Seen) -> str:

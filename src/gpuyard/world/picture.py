@@ -25,7 +25,6 @@ class Picture:
         self.position = -1  # nothing read yet
         self.live: dict[str, Workload] = {}
         self.nodes: tuple[Node, ...] = ()
-        self.nodes_by_name: dict[str, Node] = {}
         self._own: list[
             tuple[int, int]
         ] = []  # feed positions (after, upto] that the owner of this picture wrote itself
@@ -77,8 +76,7 @@ class Picture:
         wrong += ["groups"] if self.groups != fresh.groups else []
         wrong += ["users"] if self.users != fresh.users else []
         if wrong and self.position == fresh.position:
-            self.live, self.groups, self.users = fresh.live, fresh.groups, fresh.users
-            self.nodes, self.nodes_by_name = fresh.nodes, fresh.nodes_by_name
+            self.live, self.nodes, self.groups, self.users = fresh.live, fresh.nodes, fresh.groups, fresh.users
             return wrong
         return []
 
@@ -109,7 +107,6 @@ class Picture:
 
     def _reload_cluster(self, conn: Connection) -> None:
         self.nodes = tuple(node_rows.all(conn))
-        self.nodes_by_name = {node.name: node for node in self.nodes}
 
     def _reload_people(self, conn: Connection) -> None:
         self.groups = {group.name: group for group in people_rows.all_groups(conn)}

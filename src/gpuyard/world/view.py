@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from gpuyard.domain.reasons import NEVER_STARTS
 from gpuyard.domain.workload import State, Workload
-from gpuyard.scheduling.order import turn
-from gpuyard.scheduling.plan import preview
+from gpuyard.scheduling.order import in_order, turn
+from gpuyard.scheduling.plan import plan, preview
 from gpuyard.scheduling.snapshot import Preview
 from gpuyard.store.database import Database
 from gpuyard.world.picture import Picture
@@ -27,14 +28,16 @@ class View:
         return preview(snapshot, workload)
 
     def ahead_of(self, workload: Workload) -> list[str] | None:
-        """The ids that wait before it, the next one first; None when it does not wait."""
-        with self._lock:
-            self._picture.follow()
-            queue = [w for w in self._picture.live.values() if w.state is State.QUEUED]
+        """The ids that wait before it, the next one first; None when it does not wait. What can never start is in
+        nobody's way."""
         if workload.state is not State.QUEUED:
             return None
-        ahead = sorted((w for w in queue if turn(w) < turn(workload)), key=turn, reverse=True)
-        return [w.id for w in ahead]
+        with self._lock:
+            self._picture.follow()
+            snapshot = self._picture.snapshot(self._clock())
+        waiting = plan(snapshot).waiting
+        ahead = [w for w in in_order(snapshot.queue) if turn(w) < turn(workload) and w.id in waiting]
+        return [w.id for w in reversed(ahead) if waiting[w.id].code not in NEVER_STARTS]
 
     def holding(self) -> list[Workload]:
         """The workloads that have cards or cores now."""

@@ -91,6 +91,7 @@ def environment(request: LaunchRequest, machine: Machine, cards: Sequence[Card])
         "LOGNAME": request.owner,
         "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",  # or a training's prints would reach the log only in large pieces, long after
         "TMPDIR": "/tmp" if machine.is_root else str(machine.layout.replica(id) / "tmp"),  # noqa: S108
     }
     platform = {
