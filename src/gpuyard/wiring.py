@@ -190,16 +190,23 @@ def _run(settings: Settings, listener: socket.socket) -> None:
     threads = [threading.Thread(target=loop.run, name=type(loop).__name__, daemon=True) for loop in platform.loops]
     for thread in threads:
         thread.start()
-    # The HTTP server ends on SIGTERM and then raises the signal again: this turns it into an ordinary end.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, _told_to_end)
     try:
-        with said_where(settings, listener, clock()):
+        with said_where(settings, listener, clock()), contextlib.suppress(ToldToEnd):
             platform.server.run(sockets=[listener])
     finally:
         for loop in platform.loops:
             loop.end()
         threads[0].join(timeout=5)
         platform.close()
+
+
+class ToldToEnd(Exception):
+    """SIGTERM came. The HTTP server ends on it in good order, then raises it again; this makes that an ordinary end."""
+
+
+def _told_to_end(number: int, frame: object) -> None:
+    raise ToldToEnd
 
 
 def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
