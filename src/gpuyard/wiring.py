@@ -27,6 +27,7 @@ from gpuyard.access.owner import keep_owner_secret
 from gpuyard.access.service import Access, AccessRules, FirstAdmin
 from gpuyard.api.app import create_app
 from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Parts, QueuePlace
+from gpuyard.api.wire import CarefulProtocol, raise_file_limit
 from gpuyard.control.housekeeping import Housekeeper
 from gpuyard.control.loop import Control
 from gpuyard.control.sampling import Sampler
@@ -79,6 +80,7 @@ def serve(settings: Settings) -> int:
         check_address(settings)
         prepare_data_folder(settings.data)
         settings = with_settings_file(settings)
+        raise_file_limit()
         with only_server(settings.data), listening_socket(settings) as listener:
             _run(settings, listener)
     except CannotStart as refusal:
@@ -287,6 +289,8 @@ def build_server(settings: Settings, parts: Parts) -> uvicorn.Server:
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
         proxy_headers=False,
+        http=CarefulProtocol,
+        ws="none",
     )
     return uvicorn.Server(config)
 

@@ -91,11 +91,18 @@ class Housekeeper:
             named = workload_rows.workdirs_named(conn)
         self._workdirs.prune(named, now - WORKDIR_GRACE_SECONDS)
 
+    def _forget(self, workload: str) -> None:
+        """One folder that cannot be removed must not keep the others."""
+        try:
+            self._engine.forget(workload)
+        except (YardError, OSError):
+            log.exception("the files of %s could not be removed", workload)
+
     def _remove_old_workloads(self, before: float) -> None:
         while True:
             with self._database.write() as conn:
                 removed = workload_rows.delete_ended_before(conn, before, DELETE_AT_ONCE)
             for id in removed:
-                self._engine.forget(id)
+                self._forget(id)
             if len(removed) < DELETE_AT_ONCE:
                 return

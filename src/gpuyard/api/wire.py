@@ -1,0 +1,78 @@
+"""How a connection must behave before it is a request: a head that is small and comes soon, and not too many at once.
+
+The HTTP library bounds none of this by itself; a stranger could fill the memory with one endless header, or hold every
+file descriptor with connections that say nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_BYTES = 64 * 1024
+HEAD_SECONDS = 15.0
+MOST_CONNECTIONS = 2048
+
+
+def raise_file_limit() -> None:
+    """As many open files as the system allows: every connection, log and database handle is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def most_connections() -> int:
+    """At most half of the open files are for clients; control, logs and the database need the rest."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(MOST_CONNECTIONS, soft // 2)
+
+
+class CarefulProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    _head_is_due = True
+    _head_bytes = 0
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > most_connections():
+            transport.abort()
+            return
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_came()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._head_is_due:
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        self._head_came()
+        super().on_headers_complete()
+
+    def _expect_head(self) -> None:
+        self._head_came()
+        self._head_is_due, self._head_bytes = True, 0
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def _head_came(self) -> None:
+        self._head_is_due = False
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        if self._head_is_due and not self.transport.is_closing():
+            self.transport.close()

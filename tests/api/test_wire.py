@@ -1,0 +1,86 @@
+"""Connections that never become requests cost the server little and are closed."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from gpuyard.api import wire
+from gpuyard.api.wire import CarefulProtocol
+
+
+class Impatient(CarefulProtocol):
+    """Gives a head half a second."""
+
+    def _expect_head(self) -> None:
+        super()._expect_head()
+        assert self._head_timer is not None
+        self._head_timer.cancel()
+        self._head_timer = self.loop.call_later(0.5, self._give_up)
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    async def answer(request: object) -> PlainTextResponse:
+        return PlainTextResponse("fine")
+
+    app = Starlette(routes=[Route("/", answer)])
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, http=Impatient, ws="none", log_level="critical", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield listener.getsockname()[1]
+    server.should_exit = True
+    thread.join()
+    listener.close()
+
+
+def ask(port: int, *pieces: bytes) -> bytes:
+    """Everything the server says until it closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        said = b""
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+            while chunk := connection.recv(65536):
+                said += chunk
+        except (ConnectionResetError, BrokenPipeError):
+            return said
+        return said
+
+
+def test_an_ordinary_request_is_answered(port: int) -> None:
+    assert ask(port, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").endswith(b"fine")
+
+
+def test_two_requests_on_one_connection_are_answered(port: int) -> None:
+    one = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert ask(port, one, last).count(b"fine") == 2
+
+
+@pytest.mark.parametrize("beginning", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nA: "])
+def test_a_head_that_never_ends_is_not_waited_for(port: int, beginning: bytes) -> None:
+    assert ask(port, beginning) == b""
+
+
+@pytest.mark.parametrize("start", [b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\nA: "])
+def test_an_endless_head_is_refused_long_before_it_fills_the_memory(port: int, start: bytes) -> None:
+    said = ask(port, start, *[b"a" * 65536] * 64)
+    assert said == b"" or b" 400 " in said.splitlines()[0]
+
+
+def test_a_large_body_after_a_small_head_is_no_head(port: int) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n"
+    assert b"405" in ask(port, head + b"x" * 1_000_000)
+
+
+def test_half_of_the_open_files_are_kept_for_the_platform_itself() -> None:
+    assert 0 < wire.most_connections() <= wire.MOST_CONNECTIONS
