@@ -233,6 +233,14 @@ RULES: Mapping[Action, Rule] = {
 BEFORE_PASSWORD_CHANGE = frozenset({Action.WHO_AM_I, Action.LOG_OUT, Action.CHANGE_OWN_PASSWORD})
 
 
+def role_of(user: User) -> Role:
+    """What someone is to the platform, in a word: an admin, or the most they are in any group."""
+    if user.admin:
+        return Role.ADMIN
+    leads = any(membership.role is Role.LEAD for membership in user.memberships)
+    return Role.LEAD if leads else Role.MEMBER
+
+
 # --- the questions ------------------------------------------------------------------------------------------------
 
 

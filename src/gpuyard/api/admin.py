@@ -45,7 +45,7 @@ async def job_schema() -> Response:
 def audit_trail(
     caller: Annotated[Caller, needs(Action.SEE_AUDIT)],
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,15}$")] = None,
+    cursor: Annotated[str | None, Query(pattern=models.COUNT_PATTERN)] = None,
 ) -> Any:
     """Who did what, newest first."""
     with caller.parts.database.read() as conn:

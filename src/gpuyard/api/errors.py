@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import math
@@ -21,7 +20,7 @@ from starlette.routing import compile_path
 
 from gpuyard import words
 from gpuyard.access.rights import Refused
-from gpuyard.api import models
+from gpuyard.api.mistakes import UNREADABLE, in_our_words
 from gpuyard.domain import errors
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
@@ -107,7 +106,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return answer(errors.BadInput(*(_in_our_words(e) for e in error.errors())), language_of(request))
+    return answer(errors.BadInput(*(in_our_words(e) for e in error.errors())), language_of(request))
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -120,7 +119,7 @@ async def _http(request: Request, error: Exception) -> Response:
         return answer(errors.NotFound(because(Code.NOT_FOUND, what="address", name=path)), language)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return _wrong_method(request, language)
-    problem = because(Code.BAD_VALUE, at="body", problem=Problem.JSON_SYNTAX.value, detail=str(error.detail))
+    problem = because(Code.BAD_VALUE, at="body", problem=UNREADABLE, value="")
     return as_json(body_of(problem, (), language), error.status_code, error.headers)
 
 
@@ -152,62 +151,3 @@ async def _broken(request: Request, error: Exception) -> Response:
     }
     body = {"code": "internal.error", "message": message[language_of(request)], "facts": {}, "problems": []}
     return as_json({"error": body}, HTTPStatus.INTERNAL_SERVER_ERROR)
-
-
-# --- what the framework found wrong, in our words -----------------------------------------------------------------
-
-_PROBLEMS: Mapping[str, Problem] = {
-    "string_type": Problem.TEXT,
-    "bool_type": Problem.BOOLEAN,
-    "bool_parsing": Problem.BOOLEAN,
-    "int_type": Problem.WHOLE_NUMBER,
-    "int_parsing": Problem.WHOLE_NUMBER,
-    "int_from_float": Problem.WHOLE_NUMBER,
-    "greater_than_equal": Problem.WHOLE_NUMBER,
-    "less_than_equal": Problem.WHOLE_NUMBER,
-    "dict_type": Problem.MAPPING,
-    "model_type": Problem.MAPPING,
-    "model_attributes_type": Problem.MAPPING,
-    "list_type": Problem.LIST,
-    "enum": Problem.ONE_OF,
-    "literal_error": Problem.ONE_OF,
-    "string_too_long": Problem.TOO_LONG,
-    "too_long": Problem.TOO_MANY,
-    "string_too_short": Problem.BLANK,
-    "too_short": Problem.BLANK,
-    "json_invalid": Problem.JSON_SYNTAX,
-}
-
-
-def _in_our_words(error: Mapping[str, Any]) -> Reason:
-    where = [str(part) for part in error["loc"] if part not in ("body", "query", "path", "header", "[key]")]
-    at, kind, context = ".".join(where), error["type"], error.get("ctx", {})
-    if kind == "missing":
-        return because(Code.MISSING_KEY, at="", key=at or "body")
-    if kind == "extra_forbidden":
-        return because(Code.UNKNOWN_KEY, at="", key=at[:80], nearest="")
-    problem = _PATTERNS.get(context.get("pattern", "")) or _PROBLEMS.get(kind)
-    facts: dict[str, Any] = {"problem": problem.value if problem else str(error["msg"])}
-    if problem is Problem.ONE_OF:
-        allowed = re.findall(r"'([^']*)'", str(context.get("expected", "")))
-        near = difflib.get_close_matches(str(error.get("input"))[:80], allowed, 1)
-        facts |= {"allowed": allowed, "nearest": near[0] if near else ""}
-    facts |= {ours: context[theirs] for theirs, ours in _FACTS.items() if theirs in context}
-    if kind == "json_invalid":
-        return because(Code.BAD_VALUE, at="body", value="", detail=str(context.get("error", "")), **facts)
-    shown = "" if where and where[-1] in _SECRET else _shown(error.get("input"))
-    return because(Code.BAD_VALUE, at=at, value=shown, **facts)
-
-
-_PATTERNS: Mapping[str, Problem] = {
-    models.PERSON_PATTERN: Problem.PERSON_NAME,
-    models.JOB_NAME_PATTERN: Problem.JOB_NAME,
-    models.DIGEST_PATTERN: Problem.DIGEST,
-}
-_SECRET = frozenset({"password", "old", "new"})
-_FACTS = {"ge": "least", "le": "most", "max_length": "limit"}
-
-
-def _shown(value: Any) -> str:
-    """Short: only plain scalars are repeated to the sender."""
-    return str(value)[:80] if isinstance(value, str | int | float | bool) else ""

@@ -12,9 +12,11 @@ from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import ID_RULE, Workload
 from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
+from gpuyard.store.workload_pages import SHORTEST_PREFIX
 from gpuyard.store.workloads import Visibility
 
 LONGEST_REF = 80
+TOO_SHORT = "write at least two characters of the id, or the whole name"
 
 
 def visibility(caller: Caller) -> Visibility:
@@ -29,6 +31,8 @@ def find_workload(caller: Caller, conn: Connection, ref: str, action: Action = A
     if len(ids) > 1:
         raise BadInput(because(Code.AMBIGUOUS, name=ref, matches=ids))
     found = rows.get(conn, ids[0] if ids else ref) if ids or ID_RULE.fullmatch(ref) else None
+    if found is None and len(ref) < SHORTEST_PREFIX:
+        raise BadInput(because(Code.BAD_VALUE, at="", value=ref, problem=TOO_SHORT))
     if found is None:
         raise NotFound(because(Code.NOT_FOUND, what="workload", name=ref))
     target = Work(found.id, found.owner, found.group)
@@ -36,6 +40,13 @@ def find_workload(caller: Caller, conn: Connection, ref: str, action: Action = A
         raise Refused(action, target)
     caller.require(action, target)
     return found
+
+
+def require_attempt(workload: Workload, number: int | None) -> None:
+    """None asks for the newest, whether there is one or not."""
+    if number is not None and not 1 <= number <= workload.attempts_made:
+        facts = {"name": str(number)[:20], "there": workload.attempts_made}
+        raise NotFound(because(Code.NOT_FOUND, what="attempt", **facts))
 
 
 def glasses(caller: Caller, conn: Connection, reasons: Iterable[Reason] = ()) -> Glasses:

@@ -13,10 +13,11 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import rights
 from gpuyard.access.rights import Action, Work
-from gpuyard.api.finding import find_workload
+from gpuyard.api import models
+from gpuyard.api.finding import find_workload, require_attempt
 from gpuyard.api.following import Follow, Followers, FollowResponse, Sight, whole_characters
 from gpuyard.api.guard import Caller, Doors, credentials_of, needs
-from gpuyard.api.workloads import Ref
+from gpuyard.api.workloads import AttemptNumber, Ref
 from gpuyard.domain.errors import NotFound, Unavailable, YardError
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ENDED, Life, ReplicaId, Spec, Workload
@@ -26,13 +27,16 @@ from gpuyard.store import workloads as rows
 doors = Doors(prefix="/api/v1", tags=["logs"])
 Seeing = Annotated[Caller, needs(Action.SEE_WORKLOAD)]
 REPLICA_RULE = re.compile(r"([a-z][a-z0-9]{0,15})-([0-9]{1,6})")
+NAMED_SINGLY = 4
 MOST_BYTES = 4 << 20
 MOST_OFFSET = 1 << 53
 
+# Checked by hand, so that the answer to a wrong one can say which there are.
+REPLICA_PATTERN = r"^[a-z][a-z0-9]{0,15}-[0-9]{1,6}$"
 ReplicaName = Annotated[
-    str | None, Query(pattern=r"^[a-z][a-z0-9]{0,15}-[0-9]{1,6}$", description="like worker-0; left out: the first")
+    str | None,
+    Query(description="like worker-0; left out: the first", json_schema_extra={"pattern": REPLICA_PATTERN}),
 ]
-AttemptNumber = Annotated[int | None, Query(ge=1, le=1_000_000, description="left out: the newest")]
 Offset = Annotated[int | None, Query(ge=0, le=MOST_OFFSET, description="byte to begin with")]
 Tail = Annotated[int | None, Query(ge=0, le=100_000, description="begin this many lines before the end")]
 
@@ -124,7 +128,7 @@ async def follow_log(
     attempt: AttemptNumber = None,
     offset: Offset = None,
     tail: Tail = None,
-    last_event_id: Annotated[str | None, Header(pattern=r"^[0-9]{1,15}$")] = None,
+    last_event_id: Annotated[str | None, Header(pattern=models.EVENT_ID_PATTERN)] = None,
 ) -> Response:
     """The log as it grows, as server-sent events: `log`, `gap` (a dropped middle) and `end`.
 
@@ -201,8 +205,7 @@ def _permission(caller: Caller, request: Request, wanted: Wanted) -> Callable[[]
 
 def choose(workload: Workload, replica: str | None, attempt: int | None) -> Wanted:
     """By default the first replica of the first role, in the newest attempt."""
-    if attempt is not None and attempt > workload.attempts_made:
-        raise NotFound(because(Code.NOT_FOUND, what="attempt", name=str(attempt)))
+    require_attempt(workload, attempt)
     role, index = _replica(workload.spec, replica)
     return Wanted(workload.id, attempt or workload.attempts_made or None, role, index)
 
@@ -214,7 +217,18 @@ def _replica(spec: Spec, name: str | None) -> tuple[str, int]:
     for role in spec.roles:
         if match and role.name == match.group(1) and int(match.group(2)) < role.replicas:
             return role.name, int(match.group(2))
-    raise NotFound(because(Code.NOT_FOUND, what="replica", name=name[:80]))
+    raise NotFound(because(Code.NOT_FOUND, what="replica", name=name[:80], there=_names(spec)))
+
+
+def _names(spec: Spec) -> list[str]:
+    """What its replicas are called; of many only the first and the last."""
+    names = []
+    for role in spec.roles:
+        if role.replicas <= NAMED_SINGLY:
+            names += [f"{role.name}-{index}" for index in range(role.replicas)]
+        else:
+            names.append(f"{role.name}-0 ... {role.name}-{role.replicas - 1}")
+    return names
 
 
 def _log_of(caller: Caller, wanted: Wanted) -> LogFile | None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
 
 from gpuyard.access.actors import Scope
 from gpuyard.domain.people import Role
@@ -16,8 +25,13 @@ Instant = Annotated[str, Field(description="ISO 8601, UTC", examples=["2026-11-1
 PERSON_PATTERN = r"^[a-z][a-z0-9_-]{0,31}$"
 JOB_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 DIGEST_PATTERN = r"^[0-9a-f]{64}$"
+LABEL_PATTERN = r"^[^\x00-\x1f\x7f]+$"
+CURSOR_PATTERN = r"^[0-9]{1,15}(\.[0-9]{1,17})?_[a-z0-9]{1,16}$"
+COUNT_PATTERN = r"^[0-9]{1,15}$"  # the cursor of a list whose lines are numbered
+EVENT_ID_PATTERN = r"^[0-9]{1,16}$"
+NO_AMOUNT = "no_amount"
 PersonName = Annotated[str, StringConstraints(pattern=PERSON_PATTERN)]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=LABEL_PATTERN)]
 Password = Annotated[
     str, StringConstraints(min_length=1, max_length=1024), Field(json_schema_extra={"format": "password"})
 ]
@@ -84,6 +98,12 @@ class WorkloadOut(Out):
     device: str | None
     replicas: int
     simulated_cards: bool
+
+
+class Answered(WorkloadOut):
+    """A workload after something was asked of it."""
+
+    warnings: list[str] = Field(description="what the asker should know about it, in the language asked for")
 
 
 class ReplicaOut(Out):
@@ -167,6 +187,7 @@ class WhyOut(Out):
 
 class PreviewOut(Out):
     starts: bool
+    never: bool = Field(description="it cannot start as it is, however long it waits")
     reason: str | None
     reason_code: str | None
     reason_facts: Facts
@@ -299,7 +320,8 @@ class LoginOut(Out):
 
 class WhoAmIOut(Out):
     user: UserOut
-    scope: Scope
+    role: Role = Field(description="what the user is: an admin, or the most in any group")
+    scope: Scope = Field(description="how far this token or session reaches; it caps what the role allows")
     via: Literal["token", "session", "owner"]
     csrf: str | None
     expires_at: Instant | None
@@ -340,7 +362,15 @@ class UserList(Out):
     items: list[UserOut]
 
 
-Amount = Annotated[str, StringConstraints(max_length=32)] | int | float
+def _one_mistake(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Of several kinds of amounts each would complain for itself; once is enough."""
+    try:
+        return read(value)
+    except ValidationError:
+        raise PydanticCustomError(NO_AMOUNT, "no amount") from None
+
+
+Amount = Annotated[Annotated[str, StringConstraints(max_length=32)] | int | float, WrapValidator(_one_mistake)]
 Resource = Literal["cpu", "memory", "nvidia", "ascend"]
 Limits = dict[Resource, Amount | None]
 

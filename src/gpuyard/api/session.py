@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Request, Response
 
-from gpuyard.access.rights import Action
+from gpuyard.access.rights import Action, role_of
 from gpuyard.api import models, views
 from gpuyard.api.guard import Caller, Doors, address_of, cookie_name, needs
 from gpuyard.api.parts import Parts
@@ -47,6 +47,7 @@ def who_am_i(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
     actor = caller.actor
     return models.WhoAmIOut(
         user=views.user_out(actor.user),
+        role=role_of(actor.user),
         scope=actor.scope,
         via=actor.via.value,
         csrf=actor.csrf or None,

@@ -24,6 +24,7 @@ from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
 
 KEY_RULE = re.compile(r"[!-~]{1,128}")
+DIGEST_RULE = re.compile(r"[0-9a-f]{64}")
 TRIES = 5  # to find an id that is not taken
 COPY_BYTES = 1 << 20
 YAML_KINDS = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
@@ -39,6 +40,18 @@ def read_job_file(body: bytes, content_type: str, default_device: str) -> native
         facts = {"problem": Problem.ONE_OF.value, "value": kind[:80], "allowed": allowed}
         raise BadInput(because(Code.BAD_VALUE, at="Content-Type", **facts))
     return native.read_job(native.parse_json(body), None, default_device=default_device)
+
+
+def with_workdir(job: native.JobFile, workdir: str | None) -> native.JobFile:
+    """The job in a folder named beside the file, for files that do not name one themselves."""
+    if workdir is None or workdir == job.spec.workdir:
+        return job
+    if not DIGEST_RULE.fullmatch(workdir):
+        raise BadInput(because(Code.BAD_VALUE, at="workdir", problem=Problem.DIGEST.value, value=workdir[:80]))
+    if job.spec.workdir is not None:
+        problem = "the job file names another folder"
+        raise BadInput(because(Code.BAD_VALUE, at="workdir", problem=problem, value=workdir))
+    return replace(job, spec=replace(job.spec, workdir=workdir))
 
 
 def draft(caller: Caller, job: native.JobFile) -> Workload:
@@ -74,6 +87,14 @@ def problems_of(caller: Caller, spec: Spec) -> list[Reason]:
 
 def image_of(spec: Spec) -> str | None:
     return next((role.image for role in spec.roles if role.image), None)
+
+
+def warnings_of(caller: Caller, spec: Spec) -> list[Reason]:
+    """What stands in nobody's way, but is not as the asker may think."""
+    image, policy = image_of(spec), caller.parts.images
+    if image and not policy.uses_images:
+        return [because(Code.IMAGE_NOT_USED, image=image, engine=policy.engine)]
+    return []
 
 
 def needs_a_look(caller: Caller, job: native.JobFile) -> bool:
@@ -144,10 +165,7 @@ def _taken_before(conn: Connection, known: tuple[str, str], key: str | None, dig
 
 def _first_lines(caller: Caller, workload: Workload) -> list[StoryEvent]:
     by = caller.actor.name
-    reasons = [because(Code.SUBMITTED, by=by)]
-    image, policy = image_of(workload.spec), caller.parts.images
-    if image and not policy.uses_images:
-        reasons.append(because(Code.IMAGE_NOT_USED, image=image, engine=policy.engine))
+    reasons = [because(Code.SUBMITTED, by=by), *warnings_of(caller, workload.spec)]
     return [StoryEvent(workload.submitted_at, reason, State.QUEUED, by=by) for reason in reasons]
 
 

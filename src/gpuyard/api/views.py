@@ -62,6 +62,10 @@ def workload_out(workload: Workload, glasses: Glasses) -> models.WorkloadOut:
     return models.WorkloadOut(**_common(workload, glasses))
 
 
+def answered(workload: Workload, warnings: Iterable[Reason], glasses: Glasses) -> models.Answered:
+    return models.Answered(**_common(workload, glasses), warnings=[glasses.say(warning) for warning in warnings])
+
+
 def workload_detail(workload: Workload, attempts: Iterable[Attempt], glasses: Glasses) -> models.WorkloadDetail:
     return models.WorkloadDetail(
         **_common(workload, glasses),
@@ -98,8 +102,15 @@ def _common(workload: Workload, glasses: Glasses) -> dict[str, Any]:
         "cards": from_milli(milli),
         "device": device,
         "replicas": sum(role.replicas for role in workload.spec.roles),
-        "simulated_cards": device in glasses.simulated_devices,
+        "simulated_cards": _on_stand_ins(workload, device, glasses),
     }
+
+
+def _on_stand_ins(workload: Workload, device: str | None, glasses: Glasses) -> bool:
+    """What has been given cards remembers what they were; the machine may have others by now."""
+    if workload.attempt is None:
+        return device in glasses.simulated_devices
+    return any(replica.allotment.simulated for replica in workload.attempt.replicas)
 
 
 def _role(role: RoleSpec) -> models.RoleOut:

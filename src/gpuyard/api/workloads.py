@@ -13,12 +13,12 @@ from gpuyard.access import audit
 from gpuyard.access.rights import Action
 from gpuyard.api import models, submitting, views
 from gpuyard.api.errors import told_reason
-from gpuyard.api.finding import find_workload, glasses, visibility
+from gpuyard.api.finding import find_workload, glasses, require_attempt, visibility
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.dialects import native
 from gpuyard.domain.errors import BadInput, Conflict
 from gpuyard.domain.problems import Problem
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.workload import ENDED, State, Wanted, Workload
 from gpuyard.store import workloads as rows
 from gpuyard.store.workloads import WorkloadFilter
@@ -29,6 +29,9 @@ Seeing = Annotated[Caller, needs(Action.SEE_WORKLOAD)]
 Submitting = Annotated[Caller, needs(Action.SUBMIT)]
 Controlling = Annotated[Caller, needs(Action.CONTROL_WORKLOAD)]
 Ref = Annotated[str, Path(description="id, unique beginning of an id, or the name of the newest of one's own")]
+# Checked by hand, so that the answer to a wrong one can say which there are.
+ATTEMPT_RULE = {"minimum": 1, "maximum": 1_000_000}
+AttemptNumber = Annotated[int | None, Query(description="left out: the newest", json_schema_extra=ATTEMPT_RULE)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
 STATE_LIST = r"^({0})(,({0}))*$".format("|".join(state.value for state in State))
 QUICK_BYTES = 4096
@@ -43,16 +46,27 @@ class Sent:
     body: bytes
     content_type: str
     key: str | None
+    workdir: str | None = None  # named in the address, for a file that does not name it
 
     @property
     def is_quickly_read(self) -> bool:
         """A little JSON is read in no time; YAML, and much of anything, takes a thread."""
         return len(self.body) <= QUICK_BYTES and self.content_type == "application/json"
 
+    @property
+    def digest(self) -> str:
+        named = () if self.workdir is None else (self.workdir.encode("utf-8", "replace"),)
+        return submitting.digest_of(b"submit", self.body, *named)
+
+    def read(self, device: str) -> native.JobFile:
+        job = submitting.read_job_file(self.body, self.content_type, device)
+        return submitting.with_workdir(job, self.workdir)
+
 
 async def sent_job(request: Request) -> Sent:
     headers = request.headers
-    return Sent(await request.body(), headers.get("content-type", ""), headers.get("idempotency-key"))
+    workdir = request.query_params.get("workdir") if request.scope["query_string"] else None
+    return Sent(await request.body(), headers.get("content-type", ""), headers.get("idempotency-key"), workdir)
 
 
 SentJob = Annotated[Sent, Depends(sent_job)]
@@ -66,43 +80,46 @@ JOB_BODY: dict[str, Any] = {
     }
 }
 KEY_HEADER: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": "Idempotency-Key",
-            "in": "header",
-            "required": False,
-            "description": "The same key and the same body again is the same workload, not a second one.",
-            "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$"},
-        }
-    ]
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "The same key and the same request again is the same workload, not a second one.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$"},
+}
+WORKDIR_QUERY: dict[str, Any] = {
+    "name": "workdir",
+    "in": "query",
+    "required": False,
+    "description": "SHA-256 of the shipped folder to run in, for a file that does not name one itself.",
+    "schema": {"type": "string", "pattern": models.DIGEST_PATTERN},
+}
+TAKEN_BEFORE: dict[int | str, dict[str, Any]] = {
+    200: {"model": models.Answered, "description": "This very request had been taken before."}
 }
 
 
 @doors.post(
     "/workloads",
     status_code=201,
-    response_model=models.WorkloadOut,
-    responses={200: {"model": models.WorkloadOut, "description": "This very request had been taken before."}},
-    openapi_extra=JOB_BODY | KEY_HEADER,
+    response_model=models.Answered,
+    responses=TAKEN_BEFORE,
+    openapi_extra=JOB_BODY | {"parameters": [KEY_HEADER, WORKDIR_QUERY]},
 )
 async def submit(caller: Submitting, sent: SentJob) -> Any:
     """Submit a job file. With an Idempotency-Key the same request can be repeated and is one job."""
-    device, digest = caller.parts.default_device, submitting.digest_of(b"submit", sent.body)
-    if sent.is_quickly_read:
-        job = submitting.read_job_file(sent.body, sent.content_type, device)
-    else:
-        job = await run_in_threadpool(submitting.read_job_file, sent.body, sent.content_type, device)
+    device = caller.parts.default_device
+    job = sent.read(device) if sent.is_quickly_read else await run_in_threadpool(sent.read, device)
     if submitting.needs_a_look(caller, job):
-        submission = await run_in_threadpool(submitting.check, caller, job, sent.key, digest)
+        submission = await run_in_threadpool(submitting.check, caller, job, sent.key, sent.digest)
     else:
-        submission = submitting.check(caller, job, sent.key, digest)
+        submission = submitting.check(caller, job, sent.key, sent.digest)
     return await _write_and_answer(caller, submission)
 
 
-@doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY)
+@doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY | {"parameters": [WORKDIR_QUERY]})
 def preview(caller: Submitting, sent: SentJob) -> Any:
     """What would happen if this were submitted now."""
-    job = submitting.read_job_file(sent.body, sent.content_type, caller.parts.default_device)
+    job = sent.read(caller.parts.default_device)
     workload = submitting.draft(caller, job)
     problems = submitting.problems_of(caller, job.spec)
     outlook = caller.parts.preview(workload)
@@ -111,6 +128,7 @@ def preview(caller: Submitting, sent: SentJob) -> Any:
     reason = seen.reason(outlook.reason) if outlook.reason else None
     return models.PreviewOut(
         starts=outlook.starts and not problems,
+        never=reason is not None and reason.code in NEVER_STARTS,
         reason=caller.say(reason) if reason else None,
         reason_code=reason.code.value if reason else None,
         reason_facts=dict(reason.facts) if reason else {},
@@ -130,7 +148,7 @@ def list_workloads(
     name: Annotated[str | None, Query(pattern=models.JOB_NAME_PATTERN)] = None,
     mine: bool = False,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,15}(\.[0-9]{1,17})?_[a-z0-9]{1,16}$")] = None,
+    cursor: Annotated[str | None, Query(pattern=models.CURSOR_PATTERN)] = None,
 ) -> Any:
     """What one may see, newest first."""
     filters = WorkloadFilter(
@@ -214,12 +232,13 @@ def job_file(caller: Seeing, ref: Ref) -> Any:
 def usage(
     caller: Seeing,
     ref: Ref,
-    attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+    attempt: AttemptNumber = None,
     minutes: Annotated[float, Query(gt=0, le=360)] = 60,
 ) -> Any:
     """What its replicas used over the last minutes."""
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref)
+        require_attempt(workload, attempt)
         wanted = attempt or workload.attempts_made
         chosen = next((a for a in rows.attempts(conn, workload.id) if a.number == wanted), None)
     ids = [replica.id for replica in chosen.replicas[:USAGE_REPLICAS]] if chosen else []
@@ -231,53 +250,54 @@ def usage(
 # --- wishes -------------------------------------------------------------------------------------------------------
 
 
-@doors.post("/workloads/{ref}/stop", response_model=models.WorkloadOut)
+@doors.post("/workloads/{ref}/stop", response_model=models.Answered)
 def stop(caller: Controlling, ref: Ref) -> Any:
     """End it: signal, grace time, then everything it started."""
     return _wish(caller, ref, "stop", Wanted.STOP)
 
 
-@doors.post("/workloads/{ref}/pause", response_model=models.WorkloadOut)
+@doors.post("/workloads/{ref}/pause", response_model=models.Answered)
 def pause(caller: Controlling, ref: Ref) -> Any:
     """End the attempt, free the cards, keep the place in the queue."""
     return _wish(caller, ref, "pause", Wanted.PAUSE)
 
 
-@doors.post("/workloads/{ref}/resume", response_model=models.WorkloadOut)
+@doors.post("/workloads/{ref}/resume", response_model=models.Answered)
 def resume(caller: Controlling, ref: Ref) -> Any:
     """Let a paused one run again."""
     return _wish(caller, ref, "resume", Wanted.RUN)
 
 
-def _wish(caller: Caller, ref: str, verb: str, wanted: Wanted) -> models.WorkloadOut:
+def _wish(caller: Caller, ref: str, verb: str, wanted: Wanted) -> models.Answered:
     with caller.parts.database.write() as conn:
         workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
         if not _possible(workload, wanted):
-            raise Conflict(because(Code.WRONG_STATE, action=verb, state=workload.state.value))
-        if workload.wanted is not wanted:
+            raise Conflict(_wrong_state(workload, verb))
+        has_ended = workload.state in ENDED
+        if workload.wanted is not wanted and not has_ended:
             rows.want(conn, workload.id, wanted, caller.actor.name, caller.now)
             audit.record(conn, caller.actor, f"workload.{verb}", workload.id, caller.now)
         after = rows.get(conn, workload.id) or workload
         seen = glasses(caller, conn, [after.reason])
-    return views.workload_out(after, seen)
+    return views.answered(after, [_wrong_state(workload, verb)] if has_ended else [], seen)
 
 
 def _possible(workload: Workload, wanted: Wanted) -> bool:
-    """Asking for the same thing twice is fine; what is being stopped, or has ended, stays so."""
-    if workload.wanted is wanted and (workload.state not in ENDED or workload.state is State.STOPPED):
-        return wanted is not Wanted.RUN
-    if workload.state in ENDED:
-        return False
-    if wanted is Wanted.STOP:
-        return True
-    return workload.wanted is (Wanted.RUN if wanted is Wanted.PAUSE else Wanted.PAUSE)
+    """Asking for what is so already is fine. What is being stopped, or has ended, is neither paused nor resumed."""
+    return wanted is Wanted.STOP or (workload.state not in ENDED and workload.wanted is not Wanted.STOP)
+
+
+def _wrong_state(workload: Workload, verb: str) -> Reason:
+    stopping = workload.state not in ENDED and workload.wanted is Wanted.STOP
+    state = State.STOPPING if stopping else workload.state
+    return because(Code.WRONG_STATE, action=verb, state=state.value, id=workload.id, name=workload.spec.name)
 
 
 @doors.post(
     "/workloads/{ref}/rerun",
     status_code=201,
-    response_model=models.WorkloadOut,
-    responses={200: {"model": models.WorkloadOut, "description": "This very request had been taken before."}},
+    response_model=models.Answered,
+    responses=TAKEN_BEFORE,
 )
 async def rerun(
     caller: Submitting,
@@ -294,8 +314,8 @@ def _read_rerun(caller: Caller, ref: str, changes: models.RerunIn, key: str | No
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
     data = native.write_job(workload.spec, workload.group)
-    for key, value in changes.set.items():
-        data = native.set_value(data, key, value)
+    for path, value in changes.set.items():
+        data = native.set_value(data, path, value)
     job = native.read_job(data, None, default_device=caller.parts.default_device)
     if job.spec.workdir is not None and job.spec.workdir == workload.spec.workdir:
         submitting.take_over_workdir(caller, workload.owner, job.spec.workdir)
@@ -311,6 +331,6 @@ async def _write_and_answer(caller: Caller, submission: submitting.Submission) -
         devices = await run_in_threadpool(caller.simulated.known, caller.now)
     admin = caller.actor.is_admin
     seen = views.Glasses(caller.say, devices, nameable=lambda id: admin)
-    body = views.workload_out(workload, seen).model_dump_json()
+    body = views.answered(workload, submitting.warnings_of(caller, workload.spec), seen).model_dump_json()
     headers = {"Location": f"/api/v1/workloads/{workload.id}"}
     return Response(body, 201 if is_new else 200, headers, media_type="application/json")

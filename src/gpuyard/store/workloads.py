@@ -167,12 +167,17 @@ def set_reasons(conn: sa.Connection, reasons: Mapping[str, Reason], story_at: fl
             if text == row.reason:
                 continue
             updates.append({"its_id": row.id, "new_reason": text})
-            if codec.reason_from_text(row.reason).code is not reason.code:
+            if _is_news(codec.reason_from_text(row.reason).code, reason.code):
                 lines.append(story_row(row.id, StoryEvent(story_at, reason, State.QUEUED, row.attempt)))
     if updates:
         conn.execute(_set_reason, updates)
     if lines:
         conn.execute(_insert_story, lines)
+
+
+def _is_news(before: Code, now: Code) -> bool:
+    """A retry has told of its pause already, so that the pause begins is no news."""
+    return now is not before and (before, now) != (Code.RETRY, Code.BACK_OFF)
 
 
 def want(conn: sa.Connection, id: str, wanted: Wanted, by: str, now: float) -> bool:

@@ -16,10 +16,35 @@ def _never_fits(facts: Facts) -> str:
             "It can never start as it is: each replica asks for {asked:amount}, and the largest machine ({node}) has "
             "{largest:amount}[; all machines together have {total:amount}]. Ask for less."
         )
+    who = "it asks" if facts.get("replicas") in (None, "", 1) else "its {replicas} replicas together ask"
     return (
-        "It can never start as it is:[ its {replicas} replicas together] ask for {asked:amount}, and all machines "
-        "together have {largest:amount}. Ask for less, or for fewer replicas."
+        f"It can never start as it is: {who} for {{asked:amount}}, and all machines together have "
+        "{largest:amount}. Ask for less, or for fewer replicas."
     )
+
+
+def _needs_replicas(facts: Facts) -> str:
+    cards = "card" if facts.get("each") == 1 else "cards"
+    machines = "machine is" if facts.get("nodes") == 1 else "machines are"
+    return (
+        "No single machine has {asked} {device} cards; the largest has {largest}. Split it over machines: ask for "
+        f"{{replicas}} replicas with {{each}} {cards} each.[ {{nodes}} {machines} there.]"
+    )
+
+
+def _no_such_device(facts: Facts) -> str:
+    if "known" in facts and not facts["known"]:
+        return (
+            "There are no {device} cards here, nor any others. To try a machine without cards, start the server with "
+            "`yard up --simulate-cards 8`; or ask for `cards: 0`."
+        )
+    return "There are no {device} cards here[; there is: {known:list}]. Choose another `device`, or ask for `cards: 0`."
+
+
+def _cards_simulated(facts: Facts) -> str:
+    if facts.get("cards") == 1:
+        return "The card is simulated: nothing is computed on it."
+    return "The {cards} cards are simulated: nothing is computed on them."
 
 
 def _over_quota(facts: Facts) -> str:
@@ -51,7 +76,7 @@ def _busy(facts: Facts) -> str:
             "{free:amount} free just now.[ Running there: {jobs:list}.] It starts by itself."
         )
     return (
-        "Waiting for running work to end: it needs {asked:amount}, and {free:amount} are free just now."
+        "Waiting for running work to end: it needs {asked:amount}; free just now: {free:amount}."
         "[ Running: {jobs:list}.] It starts by itself."
     )
 
@@ -101,8 +126,27 @@ def _too_large(facts: Facts) -> str:
     return "The {what:noun} is too large[: {size:memory}, and at most {limit:memory} are taken]. Make it smaller."
 
 
-def _ambiguous(facts: Facts) -> str:
-    return "`{name}` means more than one[: {matches:list}]. Write more of the id."
+def _not_found(facts: Facts) -> str:
+    what, there = facts.get("what"), facts.get("there")
+    if what == "attempt" and isinstance(there, int):
+        if there == 0:
+            return "There is no attempt {name}: it has not been started yet."
+        has = "attempt 1 only" if there == 1 else "attempts 1 to {there}"
+        return f"There is no attempt {{name}}; it has {has}."
+    if what == "replica" and isinstance(there, list) and there:
+        have = "only replica is" if len(there) == 1 else "replicas are"
+        return f"There is no replica `{{name}}`; its {have} {{there:list}}."
+    return "There is no {what:noun}[ called `{name}`], or it is not yours to see."
+
+
+def _wrong_state(facts: Facts) -> str:
+    who = "{name} ({id})" if facts.get("name") and facts.get("id") else "It"
+    if facts.get("state") not in ("succeeded", "failed", "stopped"):
+        return f"{who} is {{state:noun}} now, so this is not possible[: {{action:noun}}]."
+    if facts.get("action") == "stop":
+        return f"{who} has already ended ({{state:noun}}); there is nothing to stop."
+    again = "[ `yard rerun {id}` runs it once more.]"
+    return f"{who} has already ended ({{state:noun}}), so this is not possible[: {{action:noun}}].{again}"
 
 
 def _already_there(facts: Facts) -> str:
@@ -118,13 +162,8 @@ def _bad_value(facts: Facts) -> str:
 SENTENCES: Mapping[Code, Template] = {
     Code.NEW: "Just submitted; it is being looked at.",
     Code.NEVER_FITS: _never_fits,
-    Code.NEEDS_REPLICAS: (
-        "No single machine has {asked} {device} cards; the largest has {largest}. Split it over machines: ask for "
-        "{replicas} replicas with {each} cards each.[ {nodes} machines are there.]"
-    ),
-    Code.NO_SUCH_DEVICE: (
-        "There are no {device} cards here[; there is: {known:list}]. Choose another `device`, or ask for `cards: 0`."
-    ),
+    Code.NEEDS_REPLICAS: _needs_replicas,
+    Code.NO_SUCH_DEVICE: _no_such_device,
     Code.OVER_QUOTA: _over_quota,
     Code.QUOTA_NEVER: _quota_never,
     Code.BUSY: _busy,
@@ -151,7 +190,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.IMAGE_NOT_USED: (
         "The image {image} is noted but not used: the {engine} engine runs commands directly on the machine."
     ),
-    Code.CARDS_SIMULATED: "The {cards} cards are simulated: nothing is computed on them.",
+    Code.CARDS_SIMULATED: _cards_simulated,
     Code.SUCCEEDED: "Finished well.",
     Code.STOPPED: "Stopped[ by {by}].",
     Code.PAUSED: "Paused[ by {by}]. `yard resume` puts it back at its old place in the queue.",
@@ -174,8 +213,8 @@ SENTENCES: Mapping[Code, Template] = {
     Code.MISSING_KEY: "[{at:where}: ]`{key}` is missing. Add it.",
     Code.BAD_YAML: "[{at:where}: ]{problem:problem}.",
     Code.TOO_LARGE: _too_large,
-    Code.NOT_FOUND: "There is no {what:noun}[ called `{name}`], or it is not yours to see.",
-    Code.AMBIGUOUS: _ambiguous,
+    Code.NOT_FOUND: _not_found,
+    Code.AMBIGUOUS: "`{name}` means more than one[: {matches:list}]. Write more of the id.",
     Code.ALREADY_THERE: _already_there,
     Code.NOT_ALLOWED: "You may not do this[: {action:noun}]. Ask the group's lead or an admin.",
     Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
@@ -186,7 +225,7 @@ SENTENCES: Mapping[Code, Template] = {
     ),
     Code.TOO_MANY_TRIES: "Too many tries. Wait[ {seconds:seconds}] and try again.",
     Code.BAD_CSRF: "The page is out of date. Reload it and try again.",
-    Code.WRONG_STATE: "It is {state:noun} now, so this is not possible[: {action:noun}].",
+    Code.WRONG_STATE: _wrong_state,
     Code.IN_USE: "The {what:noun}[ {name}] is in use[ by {by}].",
     Code.SINGLE_USER: (
         "This server does not run as root, so all work would run as the same system user: it can only have one user. "
@@ -234,7 +273,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.TOO_MANY_NODES: "it has too many values[ (at most {limit}, aliases counted each time)]",
     Problem.UNKNOWN_ALIAS: "the alias[ `*{alias}`] refers to nothing written above; put a text with `*` in quotes",
     Problem.ALIAS_LOOP: "the alias[ `*{alias}`] contains itself",
-    Problem.JSON_SYNTAX: "this is not valid JSON[ ({detail})]",
+    Problem.JSON_SYNTAX: "this is not valid JSON[ ({detail:problem})]",
     Problem.JSON_NUMBER: "this is not a usable number",
     Problem.NO_VALUE: "it has no value; write one, or remove the key",
     Problem.MAPPING: "expected keys with values, like `key: value`",
@@ -271,6 +310,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.WITH_ROLES: "a file with `roles` says this inside each role; move it there",
     Problem.ABOUT_THE_JOB: "this is said once for the whole job; move it out of the role, to the top",
     Problem.TOTAL_REPLICAS: "all roles together have too many replicas[ (at most {most})]",
+    "expected a number": "expected a number[ above {above}][ below {below}][ from {least}][ to {most}]",
 }
 
 STATES: Mapping[State, str] = {state: state.value for state in State}

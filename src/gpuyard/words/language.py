@@ -112,8 +112,8 @@ class Language:
         return self.say(Reason(Code(code), facts if isinstance(facts, Mapping) else {}), depth + 1)
 
     def _problem(self, value: Any, facts: Facts, depth: int) -> str:
-        phrase = self.problems.get(value) if isinstance(value, str) else None
-        return shown.plain(value) if phrase is None else self._fill(phrase, facts, depth)
+        phrase = self.problems.get(value) if isinstance(value, str) and depth < DEEPEST_CAUSE else None
+        return shown.plain(value) if phrase is None else self._fill(phrase, facts, depth + 1)
 
     def _where(self, facts: Facts) -> str:
         """Line and column when it came from a file, the path of the key when there is one."""

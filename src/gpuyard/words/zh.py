@@ -8,6 +8,7 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
 from gpuyard.words.language import Facts, Language, Template
+from gpuyard.words.zh_asides import ASIDES
 
 
 def _never_fits(facts: Facts) -> str:
@@ -20,6 +21,15 @@ def _never_fits(facts: Facts) -> str:
         "按现在的要求永远无法启动：[{replicas} 个副本]一共要 {asked:amount}，而所有机器加起来只有 {largest:amount}。"
         "请减少申请量或副本数。"
     )
+
+
+def _no_such_device(facts: Facts) -> str:
+    if "known" in facts and not facts["known"]:
+        return (
+            "这里没有 {device} 卡，也没有其他卡。想在没有卡的机器上试用，可以用 `yard up --simulate-cards 8` 启动服务；"
+            "或者写 `cards: 0`。"
+        )
+    return "这里没有 {device} 卡[，现有的是：{known:list}]。请换一种 `device`，或者写 `cards: 0`。"
 
 
 def _over_quota(facts: Facts) -> str:
@@ -39,7 +49,7 @@ def _quota_never(facts: Facts) -> str:
     who = "{who} [在 {group} 组]" if personal else "{who} 组"
     whom = "组长" if personal else "管理员"
     return (
-        f"按现在的要求永远无法启动：它要 {{asked:amount}}，而{who}的配额上限只有 {{limit:amount}}。"
+        f"按现在的要求永远无法启动：它要 {{asked:amount}}，而 {who}的配额上限只有 {{limit:amount}}。"
         f"请减少申请量，或请{whom}提高配额。"
     )
 
@@ -90,6 +100,28 @@ def _too_large(facts: Facts) -> str:
     return "{what:noun}太大[：{size:memory}，最多 {limit:memory}]。请缩小后再试。"
 
 
+def _not_found(facts: Facts) -> str:
+    what, there = facts.get("what"), facts.get("there")
+    if what == "attempt" and isinstance(there, int):
+        if there == 0:
+            return "没有第 {name} 次运行：它还没有启动过。"
+        has = "只运行过 1 次" if there == 1 else "它有第 1 次到第 {there} 次运行"
+        return f"没有第 {{name}} 次运行，{has}。"
+    if what == "replica" and isinstance(there, list) and there:
+        return "没有副本 `{name}`，它的副本是：{there:list}。"
+    return "找不到{what:noun}[ `{name}`]，或者您无权查看。"
+
+
+def _wrong_state(facts: Facts) -> str:
+    who = "{name}（{id}）" if facts.get("name") and facts.get("id") else "它"
+    if facts.get("state") not in ("succeeded", "failed", "stopped"):
+        return f"{who}现在的状态是“{{state:noun}}”，不能这样操作[：{{action:noun}}]。"
+    if facts.get("action") == "stop":
+        return f"{who}已经结束（{{state:noun}}），不需要再停止。"
+    again = "[用 `yard rerun {id}` 可以再运行一次。]"
+    return f"{who}已经结束（{{state:noun}}），不能这样操作[：{{action:noun}}]。{again}"
+
+
 def _already_there(facts: Facts) -> str:
     if facts.get("what") == "database":
         return "数据库[ {name} ]里已有数据。请换一个空的，或加上 `--force` 覆盖。"
@@ -103,7 +135,7 @@ SENTENCES: Mapping[Code, Template] = {
         "没有一台机器有 {asked} 张 {device} 卡，最多的一台只有 {largest} 张。请改用分布式：申请 {replicas} 个副本，"
         "每个 {each} 张卡。[目前共有 {nodes} 台机器。]"
     ),
-    Code.NO_SUCH_DEVICE: "这里没有 {device} 卡[，现有的是：{known:list}]。请换一种 `device`，或者写 `cards: 0`。",
+    Code.NO_SUCH_DEVICE: _no_such_device,
     Code.OVER_QUOTA: _over_quota,
     Code.QUOTA_NEVER: _quota_never,
     Code.BUSY: _busy,
@@ -137,8 +169,8 @@ SENTENCES: Mapping[Code, Template] = {
     ),
     Code.TIME_UP: "已到最长运行时间[（{seconds:seconds}）]。如果需要更久，请调大 `max_time`。",
     Code.SUPERVISOR_LOST: "看护进程[（{replica}）]被杀，任务随之结束。这不是任务本身的问题。",
-    Code.NODE_LOST: "机器[ {node}]失去联系[，{replica} 当时在上面运行]。这不是任务本身的问题。",
-    Code.REBOOTED: "机器[ {node}]重启过[，{replica} 当时在上面运行]。这不是任务本身的问题。",
+    Code.NODE_LOST: "机器[ {node} ]失去联系[，{replica} 当时在上面运行]。这不是任务本身的问题。",
+    Code.REBOOTED: "机器[ {node} ]重启过[，{replica} 当时在上面运行]。这不是任务本身的问题。",
     Code.LAUNCH_FAILED: "没能启动[（{replica}）][：{detail}]。",
     Code.SIBLING_ENDED: "同一任务的另一部分[（{replica}）]失败，所以一起结束。",
     Code.BAD_VALUE: "[{at:where}：][`{value}` 不行，]{problem:problem}。",
@@ -146,7 +178,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.MISSING_KEY: "[{at:where}：]缺少 `{key}`，请补上。",
     Code.BAD_YAML: "[{at:where}：]{problem:problem}。",
     Code.TOO_LARGE: _too_large,
-    Code.NOT_FOUND: "找不到{what:noun}[ `{name}`]，或者您无权查看。",
+    Code.NOT_FOUND: _not_found,
     Code.AMBIGUOUS: "`{name}` 对应不止一个[：{matches:list}]。请把 id 写得更完整。",
     Code.ALREADY_THERE: _already_there,
     Code.NOT_ALLOWED: "您没有权限[：{action:noun}]。请联系组长或管理员。",
@@ -156,7 +188,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.WEAK_PASSWORD: "密码太容易猜到。[至少 {least} 个字符，]不要用自己的名字，也不要用常见密码。",
     Code.TOO_MANY_TRIES: "尝试次数太多，请[等 {seconds:seconds}]稍后再试。",
     Code.BAD_CSRF: "页面已过期，请刷新后重试。",
-    Code.WRONG_STATE: "现在的状态是“{state:noun}”，不能这样操作[：{action:noun}]。",
+    Code.WRONG_STATE: _wrong_state,
     Code.IN_USE: "{what:noun}[ {name} ]正在被使用[（{by}）]。",
     Code.SINGLE_USER: (
         "这个服务不是以 root 启动的，所有任务都会用同一个系统用户运行，所以只能有一个用户。需要多个用户请以 root 启动。"
@@ -193,7 +225,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.TOO_MANY_NODES: "内容太多[（最多 {limit} 个值，别名每次引用都计算在内）]",
     Problem.UNKNOWN_ALIAS: "别名[ `*{alias}` ]在前面没有定义；如果是含 `*` 的文字，请加上引号",
     Problem.ALIAS_LOOP: "别名[ `*{alias}` ]引用了自己",
-    Problem.JSON_SYNTAX: "JSON 语法有误[（{detail}）]",
+    Problem.JSON_SYNTAX: "JSON 语法有误[（{detail:problem}）]",
     Problem.JSON_NUMBER: "这不是可用的数字",
     Problem.NO_VALUE: "没有写值，请补上，或去掉这个字段",
     Problem.MAPPING: "应当是 `key: value` 形式的内容",
@@ -228,27 +260,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.WITH_ROLES: "使用 `roles` 时，这一项要写在每个角色里面",
     Problem.ABOUT_THE_JOB: "这一项对整个任务只写一次，请移出角色，写在最外层",
     Problem.TOTAL_REPLICAS: "所有角色的副本加起来太多[（最多 {most} 个）]",
-    # What the parsers of amounts say by themselves, when passed on as it is.
-    "expected an amount like 512M, 16G or 1.5T": "应当写成 512M、16G 或 1.5T 这样",
-    "expected more than 0 and at most 1024T": "应当大于 0，最大 1024T",
-    "expected cores like 4, 0.5 or 500m": "应当写核数，如 4、0.5 或 500m",
-    "expected more than 0 and at most 10000 cores": "应当大于 0，最多 10000 核",
-    "expected a number of cards like 1, 8 or 0.5": "应当写卡数，如 1、8 或 0.5",
-    "expected at most 100000 cards": "最多 100000 张卡",
-    "cards are whole (1, 2, 8) or a share of one card (0.5)": "卡数应当是整数（1、2、8），或一张卡的一部分（0.5）",
-    "expected a time like 90s, 30m, 2h30m or 1d": "应当写成 90s、30m、2h30m 或 1d 这样",
-    "expected more than 0 and at most 366 days": "应当大于 0，最长 366 天",
-    # What other rooms say in passing.
-    "this server has another name": "这个服务不叫这个名字",
-    "it did not arrive in time": "没有及时收到",
-    "it did not arrive whole": "没有完整收到",
-    "expected 1 to 128 printable ASCII characters": "应当是 1 到 128 个可见的 ASCII 字符",
-    "expected a user name": "应当是用户名",
-    "expected 64 hexadecimal digits (SHA-256)": "应当是 64 位十六进制数（SHA-256）",
-    "what arrived has another SHA-256; it was changed or cut off on the way": "收到的内容 SHA-256 不符，可能中途被截断",
-    "there is no such file": "没有这个文件",
-    "expected sqlite:////path or postgresql://": "应当是 sqlite:////path 或 postgresql:// 开头的地址",
-    "not a cursor of a list": "这不是列表给出的游标",
+    **ASIDES,
 }
 
 STATES: Mapping[State, str] = {
