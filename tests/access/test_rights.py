@@ -58,8 +58,10 @@ TABLE = [
     (MEMBER, Action.SEE_GROUP, InGroup("speech"), False),
     (LEAD, Action.ADD_GROUP, None, False),
     (LEAD, Action.REMOVE_GROUP, InGroup("vision"), False),
-    # Seats: a lead moves plain members of the groups led, and nobody else.
-    (LEAD, Action.SET_MEMBER, Seat("vision", OTHER, None, Role.MEMBER), True),
+    # Seats: a lead lets plain members of the groups led go, and moves nobody else; only an admin brings someone in.
+    (LEAD, Action.SET_MEMBER, Seat("vision", OTHER, None, Role.MEMBER), False),
+    (LEAD, Action.SET_MEMBER, Seat("vision", OTHER, None, None), False),
+    (ADMIN, Action.SET_MEMBER, Seat("vision", OTHER, None, Role.MEMBER), True),
     (LEAD, Action.SET_MEMBER, Seat("vision", MEMBER, Role.MEMBER, None), True),
     (LEAD, Action.SET_MEMBER, Seat("vision", MEMBER, Role.MEMBER, Role.LEAD), False),
     (LEAD, Action.SET_MEMBER, Seat("vision", LEAD, Role.LEAD, None), False),
@@ -147,3 +149,9 @@ def test_listings_show_ones_own_and_what_one_leads() -> None:
     assert rights.view_of(acting(ADMIN)).everything
     view = rights.view_of(acting(LEAD))
     assert (view.everything, view.owner, view.groups) == (False, "lena", ("vision",))
+
+
+def test_a_persons_role_is_the_most_they_are_anywhere() -> None:
+    assert [rights.role_of(user) for user in (ADMIN, LEAD, MEMBER)] == [Role.ADMIN, Role.LEAD, Role.MEMBER]
+    assert rights.role_of(replace(LEAD, admin=True)) is Role.ADMIN
+    assert rights.role_of(User("nobody")) is Role.MEMBER

@@ -68,6 +68,7 @@ def test_a_session_begins_with_login_and_ends_with_logout(server: Yard) -> None:
         cookie = sam.cookies["yard_session"]
         assert sam.get("/api/v1/whoami").json()["user"]["name"] == "sam"
         assert sam.get("/api/v1/whoami").json()["via"] == "session"
+        assert sam.get("/api/v1/whoami").json()["role"] == "member"
         assert sam.post("/api/v1/logout").status_code == 200
         assert sam.get("/api/v1/whoami", headers={"Cookie": f"yard_session={cookie}"}).status_code == 401
 
@@ -333,7 +334,8 @@ def _without_use(part: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_lead_divides_the_group_among_its_members(server: Yard, cast: dict[str, httpx2.Client]) -> None:
     lead = cast["lead"]
     server.person("nina", group="attic")
-    assert lead.put("/api/v1/groups/lab/members/nina").status_code == 200
+    with server.owner as owner:
+        assert owner.put("/api/v1/groups/lab/members/nina").status_code == 200
     limited = lead.put("/api/v1/groups/lab/quota", json={"limits": {"nvidia": 2, "cpu": "4"}, "user": "nina"})
     assert limited.status_code == 200, limited.text
     lines = {(q["user"], q["resource"]): q["limit"] for q in lead.get("/api/v1/quota").json()["items"]}
@@ -363,6 +365,21 @@ def test_a_limit_that_means_nothing_is_refused(server: Yard, limits: dict[str, A
         headers = {"Content-Type": "application/json"}
         assert owner.put("/api/v1/groups/default/quota", content=body, headers=headers).status_code == 400
         assert owner.get("/api/v1/groups/default").json()["quotas"] == []
+
+
+@pytest.mark.parametrize(("written", "meant"), [("gpu", "nvidia"), ("NPU", "ascend"), ("memroy", "memory")])
+def test_a_resource_by_another_name_is_told_the_name_it_has_here(server: Yard, written: str, meant: str) -> None:
+    with server.owner as owner:
+        answer = owner.put("/api/v1/groups/default/quota", json={"limits": {written: 8}})
+        assert answer.status_code == 400
+        assert f"did you mean `{meant}`?" in answer.json()["error"]["message"]
+
+
+def test_an_amount_of_the_wrong_kind_is_told_once(server: Yard) -> None:
+    with server.owner as owner:
+        error = owner.put("/api/v1/groups/default/quota", json={"limits": {"cpu": [1]}}).json()["error"]
+        assert error["message"] == "limits.cpu: expected an amount like 8, 0.5 or 16G."
+        assert len(error["problems"]) == 1
 
 
 def test_a_group_in_use_is_not_removed(server: Yard) -> None:

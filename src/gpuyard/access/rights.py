@@ -1,8 +1,8 @@
 """Who may do what. Pure and small: one table, one function that answers, one that refuses.
 
 An admin may do everything. A lead sees and controls the workloads of the groups led, sets limits for the users in them
-up to the group's own, and adds or removes plain members. A member has their own workloads. A token's scope caps all of
-that. What one may not see is answered as if it did not exist.
+up to the group's own, and lets plain members go; only an admin brings someone in. A member has their own workloads. A
+token's scope caps all of that. What one may not see is answered as if it did not exist.
 """
 
 from __future__ import annotations
@@ -157,13 +157,17 @@ def _own_group(actor: Actor, target: Target | None) -> bool:
 
 
 def _seat(actor: Actor, target: Target | None) -> bool:
-    """A lead moves plain members in and out; leads and admins are moved by admins only."""
+    """A lead lets plain members go; leads and admins are moved by admins only.
+
+    Nor does a lead bring anyone in: whoever leads a group sees and stops its work, so joining one is never done to
+    somebody by those who would gain from it.
+    """
     if actor.is_admin or target is None:
         return True
     return (
         isinstance(target, Seat)
         and actor.user.leads(target.group)
-        and target.now in (None, Role.MEMBER)
+        and target.now is Role.MEMBER
         and target.wanted in (None, Role.MEMBER)
         and not target.user.admin
     )

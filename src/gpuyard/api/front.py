@@ -60,11 +60,15 @@ class Front:
         await self._app(scope, receive, send_with_headers)
 
     def _check(self, method: str, headers: Headers) -> None:
-        host = headers.get("host", "")
+        hosts = headers.getlist("host")
+        if len(hosts) > 1:  # one of them would be believed here, the other by a proxy before us
+            raise BadInput(because(Code.BAD_VALUE, at="Host", problem="it is there twice", value=""))
+        host = hosts[0] if hosts else ""
         if "*" not in self._hosts and _without_port(host) not in self._hosts:
             raise BadInput(because(Code.BAD_VALUE, at="Host", problem="this server has another name", value=host[:80]))
-        origin = headers.get("origin")
-        if method not in SAFE_METHODS and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if method in SAFE_METHODS:
+            return
+        if any(_place_of(origin) != host.lower() for origin in headers.getlist("origin")):
             raise NotAllowed(because(Code.BAD_CSRF))
 
     def _add_headers(self, message: MutableMapping[str, Any]) -> None:
@@ -97,6 +101,14 @@ class Front:
             return message
 
         return receive_bounded
+
+
+def _place_of(origin: str) -> str | None:
+    """`https://yard.example:8470` -> `yard.example:8470`; None when it is no address at all."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _without_port(host: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Path
 
 from gpuyard.access import audit
-from gpuyard.access.rights import Action, InGroup, Limit, Seat
+from gpuyard.access.rights import Action, InGroup, Limit, Person, Refused, Seat
 from gpuyard.api import models, views
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.users import LIVE_STATES, find_user
@@ -88,7 +88,7 @@ def set_member(
     user: UserName,
     wish: models.MemberIn | None = None,
 ) -> Any:
-    """Put someone into a group, or change what they are in it."""
+    """Put someone into a group, or change what they are in it. Only admins bring someone in."""
     return _set_seat(caller, name, user, Role(wish.role) if wish else Role.MEMBER)
 
 
@@ -104,7 +104,7 @@ def _set_seat(caller: Caller, name: str, user_name: str, role: Role | None) -> m
             caller.require(Action.SET_MEMBER, InGroup(name))
         user = find_user(conn, user_name)
         now = dict(people.members(conn, name)).get(user_name)
-        caller.require(Action.SET_MEMBER, Seat(name, user, now, role))
+        _require_seat(caller, Seat(name, user, now, role))
         if role is None and not people.remove_member(conn, name, user_name):
             raise NotFound(because(Code.NOT_FOUND, what="user", name=user_name))
         if role is not None:
@@ -114,6 +114,13 @@ def _set_seat(caller: Caller, name: str, user_name: str, role: Role | None) -> m
         shown = _group_out(conn, group, {})
     caller.parts.access.forget()
     return shown
+
+
+def _require_seat(caller: Caller, seat: Seat) -> None:
+    """Who is not in the group does not exist for its lead, who could else go through all names."""
+    if seat.now is None and not caller.actor.is_admin:
+        raise Refused(Action.SET_MEMBER, Person(seat.user))
+    caller.require(Action.SET_MEMBER, seat)
 
 
 def _set_quota(caller: Caller, name: str, given: models.Limits, user: str | None) -> models.GroupOut:

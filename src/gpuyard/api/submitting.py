@@ -13,9 +13,11 @@ from pathlib import Path
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action, Work
+from gpuyard.access.service import FIRST_GROUP
 from gpuyard.api.guard import Caller
 from gpuyard.dialects import native
 from gpuyard.domain.errors import BadInput, Conflict
+from gpuyard.domain.people import User
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import Spec, State, StoryEvent, Workload
@@ -57,14 +59,24 @@ def with_workdir(job: native.JobFile, workdir: str | None) -> native.JobFile:
 def draft(caller: Caller, job: native.JobFile) -> Workload:
     """The workload as it would be submitted, once it is clear that the asker may."""
     owner = caller.actor.user
-    group = job.group or next(iter(owner.groups), None)
-    if group is None:
-        raise BadInput(because(Code.MISSING_KEY, at="", key="group"))
+    group = job.group or _usual_group(owner)
     name = job.spec.name
     caller.require(Action.SUBMIT, Work(name, owner.name, group))
     if caller.actor.is_admin and group not in owner.groups:
         _require_group(caller, group)
     return Workload(caller.parts.make_id(), owner.name, group, job.spec, submitted_at=caller.now)
+
+
+def _usual_group(owner: User) -> str:
+    """Where work goes that names no group. With several there is no telling, and a guess could show it to a stranger."""
+    if len(owner.groups) == 1:
+        return owner.groups[0]
+    if owner.admin and FIRST_GROUP in owner.groups:
+        return FIRST_GROUP
+    if not owner.groups:
+        raise BadInput(because(Code.MISSING_KEY, at="", key="group"))
+    facts = {"problem": Problem.ONE_OF.value, "value": "", "allowed": list(owner.groups)}
+    raise BadInput(because(Code.BAD_VALUE, at="group", **facts))
 
 
 def _require_group(caller: Caller, group: str) -> None:

@@ -17,6 +17,7 @@ ASIDES: Mapping[str, str] = {
     "expected more than 0 and at most 366 days": "应当大于 0，最长 366 天",
     # What other rooms say in passing.
     "this server has another name": "这个服务不叫这个名字",
+    "it is there twice": "写了两次",
     "it did not arrive in time": "没有及时收到",
     "it did not arrive whole": "没有完整收到",
     "expected 1 to 128 printable ASCII characters": "应当是 1 到 128 个可见的 ASCII 字符",

@@ -1,0 +1,102 @@
+"""What a member, a lead or a stranger may try against the others, and how far it gets them."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+from tests.api.yard import Yard
+
+JOB = {"command": "true"}
+
+
+# --- leads --------------------------------------------------------------------------------------------------------
+
+
+def test_a_lead_brings_nobody_in_and_learns_no_names(server: Yard) -> None:
+    server.group("aaa")
+    server.group("zzz")
+    server.person("bystander", group="zzz")
+    with server.person("grabber", role="lead", group="aaa") as lead:
+        stranger = lead.put("/api/v1/groups/aaa/members/bystander", json={"role": "member"})
+        nobody = lead.put("/api/v1/groups/aaa/members/nobodyatall", json={"role": "member"})
+        assert stranger.status_code == nobody.status_code == 404
+        assert stranger.text.replace("bystander", "nobodyatall") == nobody.text
+        assert lead.delete("/api/v1/groups/aaa/members/bystander").status_code == 404
+        assert lead.get("/api/v1/users/bystander").status_code == 404
+    with server.owner as owner:
+        assert [m["user"] for m in owner.get("/api/v1/groups/aaa").json()["members"]] == ["grabber"]
+
+
+def test_a_lead_still_lets_members_go_and_divides_the_group(server: Yard) -> None:
+    server.group("crew", {"nvidia": 4})
+    server.person("matt", group="crew")
+    with server.person("mona", role="lead", group="crew") as lead:
+        limits = {"limits": {"nvidia": 1}, "user": "matt"}
+        assert lead.put("/api/v1/groups/crew/quota", json=limits).status_code == 200
+        assert lead.put("/api/v1/groups/crew/members/matt", json={"role": "member"}).status_code == 200
+        assert lead.delete("/api/v1/groups/crew/members/matt").status_code == 200
+        assert lead.put("/api/v1/groups/crew/members/matt").status_code == 404
+
+
+def test_a_job_without_a_group_goes_to_the_only_one(server: Yard) -> None:
+    server.group("solo")
+    with server.person("sole", group="solo") as sole:
+        assert sole.post("/api/v1/workloads", json=JOB).json()["group"] == "solo"
+
+
+def test_with_several_groups_a_job_has_to_name_one(server: Yard) -> None:
+    server.group("early")
+    server.group("later")
+    with server.person("both", group="later") as both, server.owner as owner:
+        assert owner.put("/api/v1/groups/early/members/both").status_code == 200
+        for path in ("/api/v1/workloads", "/api/v1/preview"):
+            refused = both.post(path, json=JOB)
+            assert refused.status_code == 400
+            error = refused.json()["error"]
+            assert (error["facts"]["at"], error["facts"]["allowed"]) == ("group", ["early", "later"])
+            assert "early" in error["message"]
+        assert both.post("/api/v1/workloads", json={**JOB, "group": "later"}).json()["group"] == "later"
+
+
+def test_the_owner_in_several_groups_works_in_the_first_one(fresh: Yard) -> None:
+    fresh.group("another")
+    with fresh.owner as owner:
+        assert owner.put("/api/v1/groups/another/members/admin").status_code == 200
+        assert owner.post("/api/v1/workloads", json=JOB).json()["group"] == "default"
+
+
+# --- the head of a request ----------------------------------------------------------------------------------------
+
+
+def raw_answer(yard: Yard, *lines: str) -> tuple[int, dict[str, Any]]:
+    """Ask with these very lines, as no client library would send them."""
+    host, port = yard.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        request = "\r\n".join([*lines, "Content-Length: 0", "Connection: close", "", ""])
+        connection.sendall(request.encode("latin-1"))
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body) if body.startswith(b"{") else {}
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "http://]/", "null", "", "http://evil.example"])
+def test_an_origin_that_is_not_ours_is_refused_however_it_is_written(server: Yard, origin: str) -> None:
+    host = server.url.removeprefix("http://")
+    status, body = raw_answer(server, "POST /api/v1/logout HTTP/1.1", f"Host: {host}", f"Origin: {origin}")
+    assert status == 403
+    assert body["error"]["code"] == "refused.bad_csrf"
+
+
+def test_a_second_origin_does_not_hide_behind_the_first(server: Yard) -> None:
+    host = server.url.removeprefix("http://")
+    ours, theirs = f"Origin: http://{host}", "Origin: http://evil.example"
+    assert raw_answer(server, "POST /api/v1/logout HTTP/1.1", f"Host: {host}", ours, theirs)[0] == 403
+
+
+@pytest.mark.parametrize("hosts", [("127.0.0.1", "evil.example"), ("evil.example", "127.0.0.1"), ("127.0.0.1",) * 2])
+def test_two_host_names_are_refused(server: Yard, hosts: tuple[str, str]) -> None:
+    status, _ = raw_answer(server, "GET /healthz HTTP/1.1", *(f"Host: {host}" for host in hosts))
+    assert status == 400
