@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+import httpx2
 import pytest
-from tests.api.yard import Yard
+from tests.api.yard import Yard, running, wait_until
+
+from gpuyard.api.parts import ApiLimits
 
 JOB = {"command": "true"}
 
@@ -100,3 +109,78 @@ def test_a_second_origin_does_not_hide_behind_the_first(server: Yard) -> None:
 def test_two_host_names_are_refused(server: Yard, hosts: tuple[str, str]) -> None:
     status, _ = raw_answer(server, "GET /healthz HTTP/1.1", *(f"Host: {host}" for host in hosts))
     assert status == 400
+
+
+# --- uploads ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def trickling(yard: Yard, client: httpx2.Client, number: int) -> Iterator[list[socket.socket]]:
+    """Uploads that have begun and go on by a byte now and then."""
+    host, port = yard.url.removeprefix("http://").split(":")
+    lines = [f"Host: {host}:{port}", f"Authorization: {client.headers['Authorization']}", "Content-Length: 100000000"]
+    ended = threading.Event()
+    with ExitStack() as stack:
+        connections = []
+        for n in range(number):
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            digest = hashlib.sha256(str(n).encode()).hexdigest()
+            head = "\r\n".join([f"PUT /api/v1/workdirs/{digest} HTTP/1.1", *lines, "", "A"])
+            connection.sendall(head.encode())
+            connections.append(connection)
+
+        def drip() -> None:
+            while not ended.wait(0.05):
+                for connection in connections:
+                    with suppress(OSError):
+                        connection.sendall(b"A")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            yield connections
+        finally:
+            ended.set()
+            dripping.join()
+
+
+def upload(client: httpx2.Client, content: bytes) -> httpx2.Response:
+    return client.put(f"/api/v1/workdirs/{hashlib.sha256(content).hexdigest()}", content=content)
+
+
+def test_one_member_does_not_hold_up_the_uploads_of_others(tmp_path_factory: pytest.TempPathFactory) -> None:
+    limits = ApiLimits(upload_wait_seconds=0.1)
+    with running(tmp_path_factory.mktemp("yard"), limits=limits) as yard:
+        slow, other = yard.person("slow"), yard.person("other")
+        with trickling(yard, slow, 8):
+            assert upload(other, b"a folder").status_code == 200
+            wait_until(lambda: upload(slow, b"another folder").status_code == 429)
+        wait_until(lambda: upload(slow, b"another folder").status_code == 200)
+
+
+def test_a_third_upload_of_the_same_member_waits_for_its_turn(fresh: Yard) -> None:
+    with fresh.person("busy") as busy, ThreadPoolExecutor(6) as threads:
+        contents = [bytes([n]) * 300_000 for n in range(12)]
+        assert [r.status_code for r in threads.map(lambda content: upload(busy, content), contents)] == [200] * 12
+
+
+def test_an_upload_that_only_drips_is_cut_off(tmp_path_factory: pytest.TempPathFactory) -> None:
+    limits = ApiLimits(upload_seconds=0.3)
+    with running(tmp_path_factory.mktemp("yard"), limits=limits) as yard:
+        with trickling(yard, yard.person("drip"), 1) as (connection,):
+            answer = connection.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 400")
+
+
+def test_an_upload_that_keeps_up_may_take_its_time(tmp_path_factory: pytest.TempPathFactory) -> None:
+    limits = ApiLimits(upload_seconds=0.3, upload_bytes_per_second=10.0)
+    content = b"A" * 40
+
+    def slowly() -> Iterator[bytes]:
+        for n in range(40):
+            yield content[n : n + 1]
+            time.sleep(0.02)
+
+    with running(tmp_path_factory.mktemp("yard"), limits=limits) as yard, yard.person("steady") as steady:
+        digest = hashlib.sha256(content).hexdigest()
+        assert steady.put(f"/api/v1/workdirs/{digest}", content=slowly()).status_code == 200

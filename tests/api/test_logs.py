@@ -160,12 +160,26 @@ def test_each_attempt_and_replica_has_its_own_log(server: Yard, ann: httpx2.Clie
 
 def test_what_there_is_not_is_not_found(server: Yard, ann: httpx2.Client) -> None:
     id = started(server, ann)
-    for query in ("replica=worker-1", "replica=ps-0", "attempt=2"):
+    for query in ("replica=worker-1", "replica=ps-0", "replica=../../etc/passwd", "attempt=2", "attempt=0"):
         for path in ("logs", "logs/follow"):
             assert ann.get(f"/api/v1/workloads/{id}/{path}?{query}").status_code == 404
-    for query in ("replica=../../etc/passwd", "attempt=0", "offset=-1", "tail=-1", "limit=0", f"offset={2**60}"):
+    for query in ("attempt=x", "offset=-1", "tail=-1", "limit=0", f"offset={2**60}"):
         assert ann.get(f"/api/v1/workloads/{id}/logs?{query}").status_code == 400
     assert ann.get(f"/api/v1/workloads/{id}/logs/follow", headers={"Last-Event-ID": "x"}).status_code == 400
+
+
+def test_who_names_the_wrong_replica_or_attempt_is_told_which_there_are(server: Yard, ann: httpx2.Client) -> None:
+    def said(id: str, query: str, path: str = "logs") -> str:
+        return str(ann.get(f"/api/v1/workloads/{id}/{path}?{query}").json()["error"]["message"])
+
+    alone = started(server, ann)
+    assert "its only replica is worker-0." in said(alone, "replica=worker0")
+    assert "it has attempt 1 only." in said(alone, "attempt=4")
+    assert "it has attempt 1 only." in said(alone, "attempt=4", "usage")
+    roles = {"worker": {"replicas": 2, "command": "true"}, "ps": {"replicas": 40, "command": "true"}}
+    several = ann.post("/api/v1/workloads", json={"roles": roles}).json()["id"]
+    assert "its replicas are worker-0, worker-1, ps-0 ... ps-39." in said(several, "replica=worker-2")
+    assert "it has not been started yet" in said(several, "attempt=1")
 
 
 def test_a_log_that_is_not_there_yet_is_empty(server: Yard, ann: httpx2.Client) -> None:

@@ -12,9 +12,12 @@ import pytest
 from tests.api.yard import Yard, running
 
 from gpuyard.api.parts import ImagePolicy
+from gpuyard.domain.cluster import Card, Node
+from gpuyard.domain.lifecycle import PauseAsked, StopAsked
 from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Cause, Life, Seen
-from gpuyard.store import workloads
+from gpuyard.store import nodes, workloads
 from gpuyard.store.database import Database
 
 JOB = {"command": "python train.py", "cards": 1}
@@ -121,6 +124,48 @@ def test_an_id_that_is_taken_is_not_given_again(tmp_path_factory: pytest.TempPat
         assert submit(owner)["id"] == "bbbbbbbbbb"
 
 
+def test_a_folder_named_in_the_address_is_the_jobs(server: Yard) -> None:
+    with server.person("wanda") as wanda:
+        tar = b"a folder beside the file"
+        digest = hashlib.sha256(tar).hexdigest()
+        wanda.put(f"/api/v1/workdirs/{digest}", content=tar)
+        there = {"workdir": digest}
+        id = wanda.post("/api/v1/workloads", json=JOB, params=there).json()["id"]
+        assert wanda.get(f"/api/v1/workloads/{id}").json()["workdir"] == digest
+        yaml = {"Content-Type": "application/yaml"}
+        also = wanda.post("/api/v1/workloads", content=f"command: x\nworkdir: {digest}", headers=yaml, params=there)
+        assert also.status_code == 201
+        assert wanda.post("/api/v1/preview", json=JOB, params=there).json()["problems"] == []
+        missing = wanda.post("/api/v1/preview", json=JOB, params={"workdir": "0" * 64}).json()
+        assert missing["problems"][0]["facts"]["what"] == "workdir"
+
+
+@pytest.mark.parametrize("door", ["workloads", "preview"])
+def test_a_folder_in_the_address_that_cannot_be_meant_is_refused(server: Yard, door: str) -> None:
+    with server.owner as owner:
+        for workdir, job, message in [
+            ("1" * 64, JOB | {"workdir": "0" * 64}, "the job file names another folder"),
+            ("", JOB, "expected a SHA-256 digest"),
+            ("../../etc", JOB, "expected a SHA-256 digest"),
+        ]:
+            answer = owner.post(f"/api/v1/{door}", json=job, params={"workdir": workdir})
+            assert answer.status_code == 400
+            assert message in answer.json()["error"]["message"]
+
+
+def test_the_same_key_with_another_folder_is_another_job(server: Yard) -> None:
+    with server.person("winnie") as winnie:
+        for tar in (b"one", b"two"):
+            winnie.put(f"/api/v1/workdirs/{hashlib.sha256(tar).hexdigest()}", content=tar)
+
+        def send(**query: str) -> int:
+            headers = {"Idempotency-Key": "folders"}
+            return winnie.post("/api/v1/workloads", json=JOB, headers=headers, params=query).status_code
+
+        one, two = hashlib.sha256(b"one").hexdigest(), hashlib.sha256(b"two").hexdigest()
+        assert [send(workdir=one), send(workdir=one), send(workdir=two), send()] == [201, 200, 409, 409]
+
+
 @pytest.mark.parametrize("key", ["", "a" * 129, "with space", "\x7f"])
 def test_a_key_that_is_no_key_is_refused(server: Yard, key: str) -> None:
     with server.owner as owner:
@@ -151,7 +196,12 @@ def test_an_image_is_noted_in_the_story_or_refused_by_setting(
     server: Yard, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with server.owner as owner:
-        id = submit(owner, image="pytorch:2")["id"]
+        made = submit(owner, image="pytorch:2")
+        id = made["id"]
+        assert [warning for warning in made["warnings"] if "pytorch:2 is noted but not used" in warning]
+        chinese = owner.post(f"/api/v1/workloads/{id}/rerun", headers={"Accept-Language": "zh"}).json()["warnings"]
+        assert chinese == ["镜像 pytorch:2 只作记录，没有使用：process 引擎直接在机器上运行命令。"]
+        assert submit(owner)["warnings"] == []
         story = owner.get(f"/api/v1/workloads/{id}/events").json()["items"]
         assert [line["code"] for line in story] == ["story.submitted", "story.image_not_used"]
     strict = ImagePolicy("process", refuses=True)
@@ -164,10 +214,10 @@ def test_an_image_is_noted_in_the_story_or_refused_by_setting(
 def test_preview_says_what_would_happen_and_changes_nothing(fresh: Yard) -> None:
     with fresh.person("pia") as pia:
         fits = pia.post("/api/v1/preview", json=JOB | {"cards": 8}).json()
-        assert fits["starts"] is True
+        assert (fits["starts"], fits["never"]) == (True, False)
         assert fits["nodes"] == ["node-1"]
         never = pia.post("/api/v1/preview", json=JOB | {"cards": 9}).json()
-        assert never["starts"] is False
+        assert (never["starts"], never["never"]) == (False, True)
         assert never["reason_code"] in ("waiting.never_fits", "waiting.needs_replicas")
         assert never["reason"]
         missing = pia.post("/api/v1/preview", json=JOB | {"workdir": "0" * 64}).json()
@@ -194,6 +244,17 @@ def test_an_ambiguous_prefix_names_the_candidates(tmp_path_factory: pytest.TempP
         answer = owner.get("/api/v1/workloads/aa0")
         assert answer.status_code == 400
         assert answer.json()["error"]["facts"]["matches"] == ["aa00000001", "aa00000002"]
+
+
+def test_a_beginning_of_one_character_is_told_to_be_too_short(server: Yard) -> None:
+    with server.person("bea") as bea:
+        id = submit(bea)["id"]
+        for path, method in (("", "GET"), ("/logs", "GET"), ("/stop", "POST")):
+            answer = bea.request(method, f"/api/v1/workloads/{id[0]}{path}")
+            assert answer.status_code == 400
+            assert "write at least two characters of the id" in answer.json()["error"]["message"]
+        named = submit(bea, name="b")["id"]
+        assert bea.get("/api/v1/workloads/b").json()["id"] == named
 
 
 def test_lists_come_in_pages_newest_first_and_filtered(server: Yard) -> None:
@@ -294,6 +355,25 @@ def test_attempts_replicas_and_their_ends_are_shown(server: Yard) -> None:
         assert rita.get(f"/api/v1/workloads/{id}/usage").json()["items"][0]["points"] == []
 
 
+def test_what_ran_on_simulated_cards_is_labelled_so_after_they_are_gone(fresh: Yard) -> None:
+    with fresh.person("sia") as sia:
+        ran, waits = submit(sia)["id"], submit(sia)["id"]
+        without = submit(sia, cards=0)["id"]
+        for id in (ran, without):
+            fresh.start(id)
+            fresh.end(id)
+
+        def labels() -> list[bool]:
+            return [sia.get(f"/api/v1/workloads/{id}").json()["simulated_cards"] for id in (ran, waits, without)]
+
+        assert labels() == [True, True, False]
+        with fresh.database.write() as conn:
+            real = Card(0, "nvidia", "real")
+            nodes.save(conn, [Node("node-1", 8000, 64 * GIB, (real,))], fresh.clock())
+        fresh.clock.ahead += 60
+        assert labels() == [True, False, False]
+
+
 def test_machines_and_use_are_shown(fresh: Yard) -> None:
     with fresh.person("nils") as nils, fresh.person("nora") as nora:
         id = submit(nils)["id"]
@@ -322,24 +402,54 @@ def test_a_wish_is_written_and_nothing_more(server: Yard) -> None:
         assert server.workload(id).wanted_by == "will"
 
 
-@pytest.mark.parametrize("verb", ["stop", "pause", "resume"])
-def test_what_has_ended_stays_so(server: Yard, verb: str) -> None:
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_what_has_ended_is_neither_paused_nor_resumed(server: Yard, verb: str) -> None:
     with server.owner as owner:
-        id = submit(owner)["id"]
+        id = submit(owner, name="over")["id"]
         server.start(id)
         server.end(id)
         answer = owner.post(f"/api/v1/workloads/{id}/{verb}")
         assert answer.status_code == 409
-        assert answer.json()["error"]["facts"] == {"action": verb, "state": "succeeded"}
+        error = answer.json()["error"]
+        assert error["facts"] == {"action": verb, "state": "succeeded", "id": id, "name": "over"}
+        assert f"over ({id}) has already ended (succeeded)" in error["message"]
+
+
+def test_stopping_what_has_ended_is_fine_and_says_so(server: Yard) -> None:
+    with server.owner as owner:
+        done, stopped = submit(owner, name="done")["id"], submit(owner, name="halted")["id"]
+        server.start(done)
+        server.end(done)
+        server.step(stopped, StopAsked("admin"))
+        for id, name, state in ((done, "done", "succeeded"), (stopped, "halted", "stopped")):
+            answer = owner.post(f"/api/v1/workloads/{id}/stop")
+            assert answer.status_code == 200
+            assert (answer.json()["state"], answer.json()["wanted"]) == (state, server.workload(id).wanted.value)
+            assert answer.json()["warnings"] == [
+                f"{name} ({id}) has already ended ({state}); there is nothing to stop."
+            ]
+
+
+def test_asking_for_what_is_so_already_is_fine(server: Yard) -> None:
+    with server.owner as owner:
+        waiting, going, paused = (submit(owner)["id"] for _ in range(3))
+        server.start(going)
+        server.step(paused, PauseAsked("admin"))
+        assert owner.post(f"/api/v1/workloads/{paused}/pause").json()["state"] == "paused"
+        for id, verb in ((waiting, "resume"), (going, "resume"), (paused, "pause")):
+            answer = owner.post(f"/api/v1/workloads/{id}/{verb}")
+            assert answer.status_code == 200
+            assert answer.json()["warnings"] == []
 
 
 def test_what_is_being_stopped_is_neither_paused_nor_resumed(server: Yard) -> None:
     with server.owner as owner:
         id = submit(owner)["id"]
-        assert owner.post(f"/api/v1/workloads/{id}/resume").status_code == 409
         owner.post(f"/api/v1/workloads/{id}/stop")
-        assert owner.post(f"/api/v1/workloads/{id}/pause").status_code == 409
-        assert owner.post(f"/api/v1/workloads/{id}/resume").status_code == 409
+        for verb in ("pause", "resume"):
+            answer = owner.post(f"/api/v1/workloads/{id}/{verb}")
+            assert answer.status_code == 409
+            assert answer.json()["error"]["facts"]["state"] == "stopping"
 
 
 def test_rerun_makes_a_new_job_of_the_askers_with_values_changed(server: Yard) -> None:
@@ -366,6 +476,14 @@ def test_rerun_makes_a_new_job_of_the_askers_with_values_changed(server: Yard) -
         second = dan.post(f"/api/v1/workloads/{id}/rerun", json={"set": {}}, headers=key)
         assert (first.status_code, second.status_code) == (201, 200)
         assert first.json()["id"] == second.json()["id"]
+
+
+def test_reruns_with_the_same_values_changed_are_as_many_jobs_as_were_asked_for(server: Yard) -> None:
+    with server.person("dora") as dora:
+        id = submit(dora)["id"]
+        made = [dora.post(f"/api/v1/workloads/{id}/rerun", json={"set": {"cards": n}}) for n in (1, 1, 2)]
+        assert [answer.status_code for answer in made] == [201, 201, 201]
+        assert len({answer.json()["id"] for answer in made}) == 3
 
 
 def test_a_read_token_looks_and_does_not_touch(server: Yard) -> None:

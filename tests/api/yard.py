@@ -25,7 +25,7 @@ from gpuyard.api.parts import ApiLimits, ImagePolicy, Parts, QueuePlace
 from gpuyard.domain.cluster import Allotment, Card, Node
 from gpuyard.domain.lifecycle import Event, Launched, Observed, Placed, advance
 from gpuyard.domain.resources import GIB
-from gpuyard.domain.workload import Life, ReplicaId, Seen, Workload
+from gpuyard.domain.workload import Life, ReplicaId, RoleSpec, Seen, Workload
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.metrics.series import Series
 from gpuyard.scheduling.order import in_order
@@ -153,8 +153,7 @@ class Yard:
     def start(self, id: str) -> Workload:
         """Place and launch every replica on the first machine."""
         spec = self.workload(id).spec
-        places = {(r.name, i): Allotment("node-1", 1000, GIB, 0) for r in spec.roles for i in range(r.replicas)}
-        self.step(id, Placed(places))
+        self.step(id, Placed({(r.name, i): _place(r) for r in spec.roles for i in range(r.replicas)}))
         workload = self.step(id, Launched({}))
         seen = Seen(Life.RUNNING, started_at=self.clock())
         return self.step(id, Observed({r.id: seen for r in self.replicas(workload)}))
@@ -173,6 +172,10 @@ class Yard:
         path = self.parts.logs.log_path(ReplicaId(id, attempt, role, index))
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+
+def _place(role: RoleSpec) -> Allotment:
+    return Allotment("node-1", 1000, GIB, 0, simulated=role.resources.cards is not None)
 
 
 def make_id() -> str:

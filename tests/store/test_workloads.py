@@ -257,6 +257,19 @@ def test_why_it_waits_is_written_without_a_new_version_and_told_once_per_kind(da
     assert lines == [StoryEvent(20.0, because(Code.OVER_QUOTA, who="vision", used=7), State.QUEUED)]
 
 
+def test_a_retry_is_told_once_and_what_comes_after_its_pause_is_told_too(database: Database) -> None:
+    retry = because(Code.RETRY, number=1, limit=2, seconds=4.0)
+    job = replace(a_job(), reason=retry)
+    submit(database, job)
+    for reason in (because(Code.BACK_OFF, until=9.0), because(Code.BUSY, asked=1), because(Code.BACK_OFF, until=30.0)):
+        with database.write() as conn:
+            workloads.set_reasons(conn, {job.id: reason}, 20.0)
+        assert read(database, job.id).reason == reason
+    with database.read() as conn:
+        told = [line.reason.code for line in workloads.story(conn, job.id)[1:]]
+    assert told == [Code.BUSY, Code.BACK_OFF]
+
+
 def test_live_work_is_all_that_has_not_ended_oldest_first(database: Database) -> None:
     jobs = [a_job(f"job{number:07d}", at=100.0 - number) for number in range(4)]
     submit(database, *jobs)

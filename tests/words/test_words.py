@@ -243,6 +243,99 @@ def test_sentences_read_as_people_write(reason: Reason, english: str, chinese: s
     assert chinese in say(reason, "zh")
 
 
+@pytest.mark.parametrize(
+    ("reason", "english", "chinese"),
+    [
+        (because(Code.CARDS_SIMULATED, cards=1), "The card is simulated", "这 1 张卡是模拟的"),
+        (because(Code.CARDS_SIMULATED, cards=2), "The 2 cards are simulated", "这 2 张卡是模拟的"),
+        (
+            because(Code.NEEDS_REPLICAS, asked=2, largest=1, device="nvidia", nodes=1, replicas=2, each=1),
+            "2 replicas with 1 card each. 1 machine is there.",
+            "申请 2 个副本，每个 1 张卡。目前共有 1 台机器。",
+        ),
+        (
+            because(Code.NEVER_FITS, resource="cpu", asked=9000, largest=1000, node="", replicas=1),
+            "as it is: it asks for 9 cores, and all machines together have 1 core.",
+            "一共要 9 核，而所有机器加起来只有 1 核。",
+        ),
+        (
+            because(Code.NEVER_FITS, resource="nvidia", asked=9000, largest=8000, node="", replicas=9),
+            "as it is: its 9 replicas together ask for 9 nvidia cards",
+            "9 个副本一共要 9 张 nvidia 卡",
+        ),
+        (
+            because(Code.BUSY, resource="nvidia", asked=2000, free=1000),
+            "it needs 2 nvidia cards; free just now: 1 nvidia card.",
+            "需要 2 张 nvidia 卡，目前空闲 1 张 nvidia 卡。",
+        ),
+    ],
+)
+def test_one_is_one_and_several_are_several(reason: Reason, english: str, chinese: str) -> None:
+    assert english in say(reason, "en")
+    assert chinese in say(reason, "zh")
+
+
+def test_where_there_are_no_cards_at_all_a_way_to_try_it_is_told() -> None:
+    for language in LANGUAGES:
+        nothing = say(because(Code.NO_SUCH_DEVICE, device="nvidia", known=[]), language)
+        assert "`yard up --simulate-cards 8`" in nothing
+        assert "--simulate-cards" not in say(because(Code.NO_SUCH_DEVICE, device="ascend", known=["nvidia"]), language)
+
+
+@pytest.mark.parametrize(
+    ("facts", "english", "chinese"),
+    [
+        ({"what": "attempt", "there": 0}, "it has not been started yet", "它还没有启动过"),
+        ({"what": "attempt", "there": 1}, "it has attempt 1 only", "只运行过 1 次"),
+        ({"what": "attempt", "there": 3}, "it has attempts 1 to 3", "第 1 次到第 3 次"),
+        ({"what": "replica", "there": ["worker-0"]}, "its only replica is worker-0", "它的副本是：worker-0"),
+        ({"what": "replica", "there": ["a-0", "b-0"]}, "its replicas are a-0, b-0", "它的副本是：a-0、b-0"),
+    ],
+)
+def test_who_looks_for_the_wrong_one_is_told_which_there_are(facts: Any, english: str, chinese: str) -> None:
+    reason = because(Code.NOT_FOUND, name="7", **facts)
+    assert english in say(reason, "en")
+    assert chinese in say(reason, "zh")
+
+
+def test_what_cannot_be_done_to_a_job_names_the_job() -> None:
+    facts = {"id": "k4", "name": "train", "action": "pause"}
+    assert say(because(Code.WRONG_STATE, state="stopping", **facts), "en").startswith("train (k4) is stopping now")
+    ended = because(Code.WRONG_STATE, state="failed", **facts)
+    assert say(ended, "en").startswith("train (k4) has already ended (failed)")
+    assert say(ended, "zh").startswith("train（k4）已经结束（失败）")
+
+
+CHINESE_NEXT_TO_LATIN = re.compile(r"[\u4e00-\u9fff][A-Za-z0-9`]|[A-Za-z0-9`][\u4e00-\u9fff]")
+KNOWN_NOUNS = {"what": "user", "action": "stop", "state": "paused"}
+
+
+def facts_for(name: str, named: tuple[str, ...], **more: Any) -> dict[str, Any]:
+    return {fact: KNOWN_NOUNS.get(fact, sample(name, fact)[0]) for fact in named} | more
+
+
+@pytest.mark.parametrize("code", Code)
+def test_a_blank_stands_between_chinese_and_latin_words(code: Code) -> None:
+    named = NAMED[code.name]
+    for more in ({}, {"scope": "group"}, {"node": ""}, {"node": "", "replicas": 3}, {"quota": "nvidia"}, {"pid": 7}):
+        sentence = say(Reason(code, facts_for(code.name, named, **more)), "zh")
+        assert not CHINESE_NEXT_TO_LATIN.search(sentence), sentence
+    for left_out in named:
+        facts = facts_for(code.name, named)
+        del facts[left_out]
+        sentence = say(Reason(code, facts), "zh")
+        assert not CHINESE_NEXT_TO_LATIN.search(sentence), sentence
+
+
+@pytest.mark.parametrize("problem", list(zh.PROBLEMS))
+def test_a_blank_stands_between_chinese_and_latin_words_in_problems_too(problem: str) -> None:
+    name = problem.name if isinstance(problem, Problem) else ""
+    facts = facts_for(name, NAMED_BY_PROBLEM.get(name, ()))
+    for given_facts in (facts, {}):
+        sentence = say(because(Code.BAD_VALUE, at="memory", problem=problem, **given_facts), "zh")
+        assert not CHINESE_NEXT_TO_LATIN.search(sentence), sentence
+
+
 def test_what_the_parsers_of_amounts_say_is_told_in_chinese_too() -> None:
     told = re.findall(r'raise ValueError\("([^"]+)"\)', inspect.getsource(resources))
     assert len(told) >= 9

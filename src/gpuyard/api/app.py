@@ -38,7 +38,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.parts = parts
     app.state.simulated = SimulatedDevices(parts.database)
     app.state.together = Together(parts.database)
-    app.state.uploads = Uploads()
+    app.state.uploads = Uploads(parts.limits)
     app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
     for noun in (workloads, logs, cluster, session, tokens, users, groups, admin):
         app.include_router(noun.doors)

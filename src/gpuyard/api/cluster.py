@@ -107,7 +107,7 @@ async def put_workdir(caller: Shipping, digest: Digest, request: Request) -> Any
     """Ship a folder as a tar file, named by its SHA-256. It goes to disk as it arrives."""
     parts, owner = caller.parts, caller.actor.name
     uploads: Uploads = request.app.state.uploads
-    await uploads.receive(request.stream(), lambda pieces: parts.workdirs.receive(owner, digest, pieces))
+    await uploads.receive(owner, request.stream(), lambda pieces: parts.workdirs.receive(owner, digest, pieces))
     await run_in_threadpool(_note_upload, caller, digest)
     return models.Done()
 

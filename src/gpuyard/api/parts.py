@@ -41,6 +41,12 @@ class ApiLimits:
     """A job file is text; a larger one is a mistake."""
     body_seconds: float = 30.0
     """A small body that takes longer is somebody holding a place."""
+    uploads_per_user: int = 2
+    """At once; more wait for these, and are sent away after `upload_wait_seconds`."""
+    upload_wait_seconds: float = 30.0
+    upload_seconds: float = 60.0
+    """An upload may take this long, and longer as long as it keeps up `upload_bytes_per_second` beyond that."""
+    upload_bytes_per_second: float = 100_000.0
     followers_per_user: int = 32
     followers: int = 512
     heartbeat_seconds: float = 10.0

@@ -68,7 +68,7 @@ def draft(caller: Caller, job: native.JobFile) -> Workload:
 
 
 def _usual_group(owner: User) -> str:
-    """Where work goes that names no group. With several there is no telling, and a guess could show it to a stranger."""
+    """Where work goes that names no group. With several there is no telling, and a guess may show it to a stranger."""
     if len(owner.groups) == 1:
         return owner.groups[0]
     if owner.admin and FIRST_GROUP in owner.groups:
