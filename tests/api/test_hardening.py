@@ -173,13 +173,13 @@ def test_an_upload_that_only_drips_is_cut_off(tmp_path_factory: pytest.TempPathF
 
 
 def test_an_upload_that_keeps_up_may_take_its_time(tmp_path_factory: pytest.TempPathFactory) -> None:
-    limits = ApiLimits(upload_seconds=0.3, upload_bytes_per_second=10.0)
+    limits = ApiLimits(upload_seconds=1.0, upload_bytes_per_second=10.0)
     content = b"A" * 40
 
     def slowly() -> Iterator[bytes]:
         for n in range(40):
             yield content[n : n + 1]
-            time.sleep(0.02)
+            time.sleep(0.04)
 
     with running(tmp_path_factory.mktemp("yard"), limits=limits) as yard, yard.person("steady") as steady:
         digest = hashlib.sha256(content).hexdigest()
