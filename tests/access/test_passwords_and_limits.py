@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 
-from gpuyard.access.limits import MOST_KEYS, TryLimit, network_of
+from gpuyard.access.limits import MOST_KEYS, AddressLimit, LoginLimits, TryLimit, network_of
 from gpuyard.access.owner import keep_owner_secret
 from gpuyard.access.passwords import Passwords, check_strength, make_one_time_password
 from gpuyard.domain.errors import BadInput, TooMany
@@ -103,6 +103,62 @@ def test_a_flood_of_keys_does_not_fill_the_memory() -> None:
     for number in range(MOST_KEYS + 100):
         limit.count(str(number), 1000.0)
     assert len(limit._tries) <= MOST_KEYS
+    addresses = AddressLimit()
+    for number in range(MOST_KEYS + 100):
+        addresses.count(str(number), 1000.0)
+    assert len(addresses._tries) <= MOST_KEYS
+
+
+def fail(limits: LoginLimits, account: str, address: str, times: int, now: float = 1000.0) -> None:
+    for _ in range(times):
+        limits.count(account, address, now)
+
+
+def test_failures_on_one_account_do_not_lock_out_the_others_behind_the_address() -> None:
+    limits = LoginLimits()
+    fail(limits, "mara", "10.0.0.7", 10)
+    for _ in range(500):
+        with pytest.raises(TooMany):
+            limits.count("mara", "10.0.0.7", 1000.0)
+    limits.count("otto", "10.0.0.7", 1000.0)
+
+
+def test_an_address_has_a_hundred_tries_over_all_accounts_and_then_one_now_and_then() -> None:
+    limits = LoginLimits()
+    for number in range(100):
+        limits.count(f"user{number}", "10.0.0.7", 1000.0)
+    with pytest.raises(TooMany) as refused:
+        limits.count("one-more", "10.0.0.7", 1000.0)
+    assert refused.value.retry_after_seconds == pytest.approx(3.0)
+    limits.count("one-more", "10.0.0.8", 1000.0)
+    limits.count("one-more", "10.0.0.7", 1003.0)
+    fail(limits, "later", "10.0.0.7", 9, now=1303.0)
+
+
+def test_an_account_is_not_guessed_at_from_many_addresses() -> None:
+    limits = LoginLimits()
+    for number in range(10):
+        limits.count("mara", f"10.0.0.{number}", 1000.0)
+    with pytest.raises(TooMany):
+        limits.count("mara", "10.0.0.99", 1000.0)
+
+
+def test_the_owner_logging_in_does_not_let_off_who_guesses_elsewhere() -> None:
+    limits = LoginLimits()
+    fail(limits, "mara", "10.6.6.6", 9)
+    limits.count("mara", "10.0.0.7", 1000.0)
+    limits.went_well("mara", "10.0.0.7")
+    limits.count("mara", "10.6.6.6", 1000.0)
+    with pytest.raises(TooMany):
+        limits.count("mara", "10.6.6.6", 1000.0)
+    limits.count("mara", "10.0.0.7", 1000.0)
+
+
+def test_those_who_log_in_well_use_up_nothing() -> None:
+    limits = LoginLimits()
+    for number in range(1000):
+        limits.count(f"user{number % 50}", "10.0.0.7", 1000.0)
+        limits.went_well(f"user{number % 50}", "10.0.0.7")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.api.yard import Yard, running, wait_until
+from tests.api.yard import PASSWORD, Yard, running, wait_until
 
 from gpuyard.api.parts import ApiLimits
 
@@ -184,3 +184,19 @@ def test_an_upload_that_keeps_up_may_take_its_time(tmp_path_factory: pytest.Temp
     with running(tmp_path_factory.mktemp("yard"), limits=limits) as yard, yard.person("steady") as steady:
         digest = hashlib.sha256(content).hexdigest()
         assert steady.put(f"/api/v1/workdirs/{digest}", content=slowly()).status_code == 200
+
+
+# --- guessing -----------------------------------------------------------------------------------------------------
+
+
+def test_failures_at_one_address_do_not_lock_out_everybody_behind_it(fresh: Yard) -> None:
+    fresh.person("target")
+    fresh.person("neighbour")
+    with fresh.client() as client:
+        codes = [log_in(client, "target", f"guess number {n}").status_code for n in range(150)]
+        assert codes[-1] == 429
+        assert log_in(client, "neighbour", PASSWORD).status_code == 200
+
+
+def log_in(client: httpx2.Client, name: str, password: str) -> httpx2.Response:
+    return client.post("/api/v1/login", json={"name": name, "password": password})

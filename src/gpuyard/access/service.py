@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gpuyard.access import audit, sessions, tokens
 from gpuyard.access.actors import Actor, Scope, Via
-from gpuyard.access.limits import TryLimit, network_of
+from gpuyard.access.limits import LoginLimits
 from gpuyard.access.memory import RecentActors
 from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import MOST_LENGTH, Passwords, check_strength, make_one_time_password
@@ -67,8 +67,7 @@ class Access:
         self._owner = owner
         self._passwords = passwords or Passwords()
         self._recent = RecentActors(self.rules.remember_seconds)
-        self._by_address = TryLimit()
-        self._by_account = TryLimit()
+        self._tries = LoginLimits()
         self._used_tokens: dict[str, float] = {}
         self._used_lock = threading.Lock()
         self._sweep_at = 0.0
@@ -175,8 +174,7 @@ class Access:
         if not right or user is None:
             self._note_failed_login(name, address, now)
             raise LoginNeeded(because(Code.WRONG_PASSWORD))
-        self._by_account.forgive(name)
-        self._by_address.take_back(network_of(address))
+        self._tries.went_well(name[:MOST_LENGTH], address)
         return self._begin_session(user, address, now)
 
     def log_out(self, actor: Actor) -> None:
@@ -223,12 +221,10 @@ class Access:
         return actor, secret
 
     def _count_try(self, name: str, address: str, now: float) -> None:
-        self._by_address.count(network_of(address), now)
-        self._by_account.count(name[:MOST_LENGTH], now)
+        self._tries.count(name[:MOST_LENGTH], address, now)
 
     def _take_back_try(self, name: str, address: str) -> None:
-        self._by_address.take_back(network_of(address))
-        self._by_account.take_back(name[:MOST_LENGTH])
+        self._tries.take_back(name[:MOST_LENGTH], address)
 
     def _note_failed_login(self, name: str, address: str, now: float) -> None:
         """What is no possible name is left out: people type their password there."""
