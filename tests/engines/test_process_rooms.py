@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,67 @@ def test_a_mount_cannot_lead_out_of_its_volume(yard: Yard) -> None:
         assert "cannot be mounted at /data" in seen.reason.facts["detail"]
     seen, _ = yard.run("ls /data", replica(1), mounts=(Mount("home", "/data", "absolute"),))
     assert seen.exit_code == 0
+
+
+@pytest.fixture
+def closed_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="gpuyard-test-", dir="/opt"))
+    (folder / "notes").write_text("secret")
+    (folder / "notes").chmod(0o644)
+    yield folder
+    _remove(folder)
+
+
+@pytest.mark.parametrize("below", ["x", "x/y"])
+def test_a_mount_below_a_folder_closed_to_the_user_does_not_open_it(
+    yard: Yard, closed_folder: Path, below: str
+) -> None:
+    seen, log = yard.run(f"cat {closed_folder}/notes", mounts=(Mount("home", f"{closed_folder}/{below}"),))
+    assert seen.cause is Cause.LAUNCH
+    assert seen.reason is not None
+    assert f"{closed_folder} is not open to you" in seen.reason.facts["detail"]
+    assert "secret" not in log
+
+
+def test_a_folder_that_may_be_passed_and_not_read_is_not_opened_by_a_mount(yard: Yard, closed_folder: Path) -> None:
+    closed_folder.chmod(0o711)
+    seen, _ = yard.run("true", mounts=(Mount("home", f"{closed_folder}/x"),))
+    assert seen.cause is Cause.LAUNCH
+    closed_folder.chmod(0o744)
+    seen, _ = yard.run("true", replica(1), mounts=(Mount("home", f"{closed_folder}/x"),))
+    assert seen.cause is Cause.LAUNCH
+
+
+def test_a_mount_does_not_go_where_others_could_put_a_link_in_its_way(yard: Yard, closed_folder: Path) -> None:
+    closed_folder.chmod(0o1777)
+    seen, _ = yard.run("true", mounts=(Mount("home", f"{closed_folder}/x"),))
+    assert seen.reason is not None
+    assert f"others than root can change {closed_folder}" in seen.reason.facts["detail"]
+    closed_folder.chmod(0o755)
+    (closed_folder / "link").symlink_to("/etc")
+    seen, _ = yard.run("true", replica(1), mounts=(Mount("home", f"{closed_folder}/link"),))
+    assert seen.reason is not None
+    assert "is a link or a file" in seen.reason.facts["detail"]
+
+
+def test_a_folder_rebuilt_for_a_mount_keeps_its_rights(yard: Yard, closed_folder: Path) -> None:
+    closed_folder.chmod(0o555)
+    os.chown(closed_folder, 0, 12)
+    seen, log = yard.run(
+        f"stat -c '%a %u %g' {closed_folder}; cat {closed_folder}/notes", mounts=(Mount("home", f"{closed_folder}/x"),)
+    )
+    assert (seen.exit_code, log) == (0, "555 0 12\nsecret")
+
+
+def test_folders_of_the_system_that_anyone_may_write_to_are_each_replicas_own(yard: Yard) -> None:
+    meeting = Path(tempfile.mkdtemp(prefix="gpuyard-test-", dir="/run"))
+    meeting.chmod(0o1777)
+    try:
+        seen, log = yard.run(f"echo hello > {meeting}/note && cat {meeting}/note; ls /run/lock")
+        assert (seen.exit_code, log) == (0, "hello\n")
+        assert not list(meeting.iterdir())
+    finally:
+        meeting.rmdir()
 
 
 def test_a_folder_closed_to_the_user_cannot_be_mounted_through_the_share(yard: Yard) -> None:

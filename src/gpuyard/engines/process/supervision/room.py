@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PLAIN_NODES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+_SYSTEM_FOLDERS = ("/run", "/var")
 _MOST_ENTRIES = 1000  # a folder with more is not rebuilt entry by entry
 
 
@@ -51,9 +52,12 @@ def enter(room: dict[str, Any], uid: int, gid: int) -> None:
     private_tmp, output = _look(room["tmp"]), _look(room["output"])
     texts = [(target, _look(source)) for source, target in room["texts"]]
     wanted = [(item, _look_as_user(item, uid, gid)) for item in room["mounts"]]
+    for item in room["mounts"]:
+        _check_place(item["at"], uid, gid)
     if any(_first_existing(item["at"]) == "/" for item in room["mounts"]):
         _rebuild_root()
     _build_dev(room, output, uid, gid)
+    _hide_meeting_places()
     for folder in ("/tmp", "/var/tmp"):  # noqa: S108
         _bind(private_tmp, folder, MS_NOSUID | MS_NODEV)
     _hide_and_show(room["covers"], shown)
@@ -72,18 +76,57 @@ def _look(path: str) -> int:
 def _look_as_user(item: dict[str, Any], uid: int, gid: int) -> int:
     """Find the folder with the user's own rights, and never outside the volume, whatever links lie in it."""
     root = _look(item["root"])
-    os.setgroups([gid])
-    os.setegid(gid)
-    os.seteuid(uid)
+    _act_as(uid, gid)
     try:
         return open_in_root(root, item["path"], os.O_PATH | os.O_DIRECTORY)
     except OSError as problem:
         where = f"{item['volume']}:{item['path']}"
         raise RoomProblem(f"the folder {where} cannot be mounted at {item['at']}: {problem.strerror}") from problem
     finally:
-        os.seteuid(0)
-        os.setegid(0)
+        _act_as_root()
         os.close(root)
+
+
+def _act_as(uid: int, gid: int) -> None:
+    os.setgroups([gid])
+    os.setegid(gid)
+    os.seteuid(uid)
+
+
+def _act_as_root() -> None:
+    os.seteuid(0)
+    os.setegid(0)
+
+
+def _check_place(target: str, uid: int, gid: int) -> None:
+    """To make the place, root shows a folder's entries anew. It does so only where the user could list them anyway, and
+    where nobody but root could put something else in the way meanwhile."""
+    _act_as(uid, gid)
+    try:
+        folder = "/"
+        for name in target.strip("/").split("/"):
+            _check_passage(target, folder)
+            folder = os.path.join(folder, name)
+            if not os.path.lexists(folder):
+                return
+            if not stat.S_ISDIR(os.lstat(folder).st_mode):
+                raise RoomProblem(f"nothing can be mounted at {target}: {folder} is a link or a file")
+    finally:
+        _act_as_root()
+
+
+def _check_passage(target: str, folder: str) -> None:
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as problem:
+        raise RoomProblem(f"nothing can be mounted at {target}: {folder} is not open to you") from problem
+    found = os.fstat(fd)
+    may_pass = os.access(f"/proc/self/fd/{fd}", os.X_OK, effective_ids=True)
+    os.close(fd)
+    if not may_pass:
+        raise RoomProblem(f"nothing can be mounted at {target}: {folder} is not open to you")
+    if found.st_uid != 0 or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise RoomProblem(f"nothing can be mounted at {target}: others than root can change {folder}")
 
 
 def _bind(fd: int, target: str, flags: int = 0) -> None:
@@ -125,6 +168,22 @@ def _make_node(path: str, number: int, fd: int) -> None:
 
 def _make_file(path: str) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
+
+def _hide_meeting_places() -> None:
+    """Folders of the system that anyone may write to, such as /run/lock: each replica gets an empty one of its own."""
+    for folder in _SYSTEM_FOLDERS:
+        with os.scandir(folder) as entries:
+            found = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False) and _is_open_to_all(entry)]
+        for path in found:
+            mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=1m,nr_inodes=1000")
+
+
+def _is_open_to_all(entry: os.DirEntry[str]) -> bool:
+    try:
+        return bool(entry.stat(follow_symlinks=False).st_mode & stat.S_IWOTH)
+    except OSError:  # it has just gone
+        return False
 
 
 def _hide_and_show(covers: list[str], shown: list[tuple[str, int, bool]]) -> None:
@@ -176,7 +235,9 @@ def _make_place(target: str) -> None:
 
 def _rebuild(folder: str) -> None:
     entries = _entries(folder)
-    mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
+    as_it_was = os.stat(folder)
+    rights = f"mode={stat.S_IMODE(as_it_was.st_mode):o},uid={as_it_was.st_uid},gid={as_it_was.st_gid}"
+    mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, f"{rights},size=1m")
     _put_back(folder, entries)
 
 
