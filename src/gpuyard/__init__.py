@@ -1,6 +1,6 @@
 """gpuyard: the platform a team puts on its GPU and NPU machines.
 
-`import gpuyard` is the client: `gpuyard.Client().submit(command="python train.py", cards=2)`. It needs none of the
+`import gpuyard` is the client: `gpuyard.Client().submit(command="python3 train.py", cards=2)`. It needs none of the
 server's dependencies, and its names are loaded when first used, so that the server's own rooms do not pay for them.
 """
 
@@ -11,10 +11,33 @@ from typing import TYPE_CHECKING, Any
 from gpuyard.sdk.version import VERSION
 
 if TYPE_CHECKING:
-    from gpuyard.sdk import Client, Job, ServerUnreachable, WorkdirRefused, YardApiError
+    from gpuyard.sdk import (
+        BadInput,
+        Client,
+        Job,
+        NotAllowed,
+        NotFound,
+        ServerUnreachable,
+        WorkdirRefused,
+        YardApiError,
+    )
 
 __version__ = VERSION
-__all__ = ["Client", "Job", "ServerUnreachable", "WorkdirRefused", "YardApiError", "__version__"]
+__all__ = [
+    "BadInput",
+    "Client",
+    "Job",
+    "NotAllowed",
+    "NotFound",
+    "ServerUnreachable",
+    "WorkdirRefused",
+    "YardApiError",
+    "__version__",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

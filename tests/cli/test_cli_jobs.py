@@ -77,6 +77,47 @@ def test_looking_at_one_job(simulated: Yard) -> None:
     assert "sleep 0" in shown
 
 
+def test_show_tells_what_was_asked_for(simulated: Yard) -> None:
+    asked = ["--cpu", "2", "--memory", "3G", "--shm", "1G", "--max-time", "90m", "--retries", "2", "--env", "LR=0.1"]
+    job = simulated.good("run", "--detach", *asked, "--", "sleep", "0")
+    simulated.wait_for(job)
+    shown = dict(line.split(None, 1) for line in simulated.good("show", job).splitlines() if " " in line)
+    assert (shown["cpu"], shown["memory"], shown["shm"], shown["env"]) == ("2", "3G", "1G", "LR=0.1")
+    assert shown["max"] == "time      1h30m"
+    assert "exit 0/2" in shown["retries"]
+    assert "its fair share" in simulated.good("show", start_and_stop(simulated))
+
+
+def start_and_stop(yard: Yard) -> str:
+    job = start(yard)
+    yard.wait_for(job, "running")
+    yard.good("stop", job)
+    yard.wait_for(job)
+    return job
+
+
+def test_tables_speak_chinese_when_asked(simulated: Yard) -> None:
+    simulated.wait_for(simulated.good("run", "--detach", "--name", "chinese", "--", "sleep", "0"))
+    listed = simulated.good("ls", "--name", "chinese", YARD_LANG="zh")
+    assert listed.split()[:3] == ["编号", "名称", "状态"]
+    assert "成功" in listed
+    assert "succeeded" not in listed
+    assert "就绪" in simulated.good("nodes", YARD_LANG="zh")
+
+
+def test_a_star_in_a_table_is_explained_under_it(simulated: Yard) -> None:
+    simulated.wait_for(simulated.good("run", "--detach", "--name", "starred", "--cards", "1", "--", "sleep", "0"))
+    done = simulated.run("ls", "--name", "starred")
+    assert "1 nvidia*" in done.out
+    assert done.err.strip() == "* simulated"
+
+
+def test_nodes_tell_what_is_free_of_how_much(simulated: Yard) -> None:
+    (_, first, *_) = simulated.good("nodes").splitlines()
+    node = simulated.json("nodes")[0]
+    assert f"{node['cpu'] - node['cpu_used']}/{node['cpu']}" in first
+
+
 def test_a_job_that_cannot_start_says_why(simulated: Yard) -> None:
     job = start(simulated, "--cards", "100")
     wait_until(lambda: simulated.json("why", job)["reason_code"] != "waiting.new")
@@ -92,10 +133,45 @@ def test_preview_tells_what_would_happen_and_changes_nothing(simulated: Yard, tm
     before = simulated.number_of_jobs()
     fits = job_file(tmp_path, "command: sleep 0\ncards: 1\n")
     assert simulated.json("preview", fits)["starts"] is True
-    never = job_file(tmp_path, "command: sleep 0\ncards: 64\n")
-    assert simulated.json("preview", never)["starts"] is False
-    assert "would wait" in simulated.good("preview", never)
+    never = simulated.run("preview", job_file(tmp_path, "command: sleep 0\ncards: 64\n"))
+    assert never.code == 1
+    assert "can never start as it is" in never.out
     assert simulated.number_of_jobs() == before
+
+
+def test_a_preview_of_what_has_to_wait_is_no_failure(simulated: Yard, tmp_path: Path) -> None:
+    jobs = [start(simulated, "--cards", "4") for _ in range(2)]
+    for job in jobs:
+        simulated.wait_for(job, "running")
+    assert "it would wait" in simulated.good("preview", job_file(tmp_path, "command: x\ncards: 1\n"))
+    simulated.good("stop", *jobs)
+    for job in jobs:
+        simulated.wait_for(job)
+
+
+def test_a_job_that_can_never_start_is_stopped_when_one_waits_for_it(simulated: Yard) -> None:
+    done = simulated.run("run", "--name", "too-large", "--cards", "64", "--", "x")
+    assert done.code == 1
+    assert done.err.count("can never start") == 1
+    assert simulated.wait_for("too-large")["state"] == "stopped"
+
+
+def test_a_job_that_can_never_start_is_warned_of_when_one_leaves_it(simulated: Yard, tmp_path: Path) -> None:
+    file = job_file(tmp_path, "command: x\ncards: 64\n")
+    for command in (["run", "--detach", "--cards", "64", "--", "x"], ["submit", file], ["submit", file, "-o", "json"]):
+        done = simulated.run(*command)
+        assert done.code == 0
+        assert "warning: It can never start" in done.err
+    waiting = [job["id"] for job in simulated.json("ls", "--state", "queued")]
+    simulated.good("stop", *waiting)
+
+
+def test_what_the_server_warns_of_is_told(machine: Yard, tmp_path: Path) -> None:
+    file = job_file(tmp_path, "name: with-image\ncommand: 'true'\nimage: pytorch:2\n")
+    for command in (["submit", file], ["rerun", "with-image"], ["run", "--image", "pytorch:2", "--", "true"]):
+        done = machine.run(*command)
+        assert done.code == 0
+        assert "warning: The image pytorch:2" in done.err
 
 
 def test_a_job_file_is_submitted_from_a_file_or_standard_input(simulated: Yard, tmp_path: Path) -> None:
@@ -104,6 +180,13 @@ def test_a_job_file_is_submitted_from_a_file_or_standard_input(simulated: Yard, 
     second = simulated.good("submit", "-", stdin=text)
     assert first != second
     assert simulated.json("show", "from-file")["id"] == second
+    assert "submitted" in simulated.run("submit", "-", stdin=text).err
+
+
+def test_a_variable_that_is_not_set_here_is_named(simulated: Yard) -> None:
+    assert "NOT_SET_ANYWHERE is not set here" in simulated.run("run", "--env", "NOT_SET_ANYWHERE", "--", "x").err
+    job = simulated.good("run", "--detach", "--env", "IS_SET", "--", "x", IS_SET="7")
+    assert "IS_SET=7" in simulated.good("show", job)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +249,7 @@ def test_several_jobs_are_stopped_at_once_and_a_wrong_one_does_not_save_the_othe
     done = simulated.run("stop", jobs[0], "not-there-at-all", jobs[1])
     assert done.code == 3
     assert "not-there-at-all" in done.err
+    assert all(f"{job} is asked to stop" in done.err for job in jobs)
     assert [simulated.wait_for(job)["state"] for job in jobs] == ["stopped", "stopped"]
 
 
@@ -261,6 +345,13 @@ def test_a_server_that_does_not_answer_is_unreachable(yard: Yard, command: list[
     assert done.code == 5
     assert "does not answer" in done.err
     assert done.out == ""
+
+
+def test_where_no_server_is_found_both_ways_to_one_are_told(yard: Yard) -> None:
+    done = yard.run("ls")
+    assert done.code == 5
+    assert "yard up" in done.err
+    assert "yard login URL" in done.err
 
 
 def test_a_submit_to_nowhere_tries_for_a_while_and_then_says_so(yard: Yard) -> None:

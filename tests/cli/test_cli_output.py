@@ -7,7 +7,7 @@ import string
 import pytest
 
 from gpuyard.cli import help_phrases, phrases
-from gpuyard.cli.output import cut, number, print_table, printable, short_time, width
+from gpuyard.cli.output import GAP, cut, fitted, number, print_table, printable, short_time, width
 from gpuyard.cli.run import job_of
 from gpuyard.cli.shared import limits
 from gpuyard.cli.watch import LabelledLines, Screen
@@ -23,6 +23,14 @@ def test_columns_line_up_with_chinese_in_them(capsys: pytest.CaptureFixture[str]
 def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["A", "REASON"], [["x", "long " * 100]])
     assert "long " * 99 in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("widths", [[10, 12, 300], [10, 63, 32, 300], [10, 63, 5], [5], [90], [9] * 30])
+def test_a_table_is_cut_to_the_terminal_as_far_as_it_can_be_read(widths: list[int]) -> None:
+    cut_to = fitted(widths, 80)
+    fits = sum(cut_to) + len(GAP) * (len(widths) - 1) <= 80
+    assert fits or max(cut_to) <= 8
+    assert all(new <= old for new, old in zip(cut_to, widths, strict=True))
 
 
 @pytest.mark.parametrize(("text", "size", "shown"), [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("等待中", 5, "等待…")])

@@ -105,6 +105,38 @@ def test_a_token_is_shown_once_listed_and_taken_back(team: Yard) -> None:
     assert team.run("token", "show", "nope").code == 3
 
 
+def test_a_token_is_taken_back_by_its_name_when_only_one_has_it(team: Yard) -> None:
+    team.good("token", "create", "by-name")
+    assert team.json("token", "show", "by-name")["name"] == "by-name"
+    team.good("token", "rm", "by-name")
+    assert "by-name" not in [key["name"] for key in team.json("token", "ls")]
+    made = [team.json("token", "create", "twice")["id"] for _ in range(2)]
+    for command in ("rm", "show"):
+        done = team.run("token", command, "twice")
+        assert done.code == 2
+        assert all(id in done.err for id in made)
+    for id in made:
+        team.good("token", "rm", id)
+    assert team.run("token", "rm", "twice").code == 3
+
+
+def test_whoami_tells_the_role_apart_from_what_the_token_may(team: Yard) -> None:
+    told = as_user(team, "bob", scope="admin").good("whoami")
+    assert told.startswith("bob (member) at ")
+    assert "all that bob may (member)" in told
+    assert "change nothing" in as_user(team, "bob", scope="read").good("whoami")
+    assert as_user(team, "lea").good("whoami").startswith("lea (lead) at ")
+
+
+def test_the_values_of_variables_are_shown_to_the_owner_alone(team: Yard) -> None:
+    ana = as_user(team, "ana")
+    job = ana.good("run", "--detach", "--env", "KEY=secret", "--", "sleep", "0")
+    assert "KEY=secret" in ana.good("show", job)
+    seen = as_user(team, "lea").good("show", job)
+    assert "KEY" in seen
+    assert "secret" not in seen
+
+
 def test_a_wrong_token_is_not_logged_in(team: Yard) -> None:
     for token in ("yard_wrong", "x", "\u4e2d"):
         done = team.as_user(token).run("ls")

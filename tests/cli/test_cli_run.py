@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import pty
-import select
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from tests.cli.terminal import Terminal
 from tests.cli.yard import Yard, wait_until
 
 SLEEPER = ["--", "sh", "-c", "echo begun; sleep 600"]
@@ -54,7 +51,41 @@ def test_every_attempt_is_shown(machine: Yard) -> None:
     done = machine.run("run", "--retries", "1", "--", "sh", "-c", "echo tried; exit 4")
     assert done.code == 4
     assert done.out == "tried\ntried\n"
-    assert "attempt 2" in done.err
+    assert "begins attempt 2" in done.err
+    assert "failed (attempt 2, no retries left)" in done.err
+
+
+def test_a_job_whose_time_is_up_ends_as_timeout_does(machine: Yard) -> None:
+    done = machine.run("run", "--max-time", "1s", "--", "sleep", "600")
+    assert done.code == 124
+    assert "maximum time" in done.err
+
+
+def test_a_failure_ends_with_the_command_that_shows_its_log(machine: Yard) -> None:
+    script = 'test "$YARD_INDEX" = 1 && echo "it was me" && exit 3; sleep 600'
+    done = machine.run("run", "--name", "one-fails", "--replicas", "2", "--", "sh", "-c", script)
+    assert done.code == 3
+    job = machine.json("show", "one-fails")["id"]
+    command = f"yard logs {job} --replica worker-1"
+    assert done.err.rstrip().endswith(command)
+    assert machine.good("show", job).endswith(command)
+    assert machine.run(*command.split()[1:]).out == "it was me\n"
+    by_itself = machine.run("logs", job)
+    assert by_itself.out == "it was me\n"
+    assert "worker-1" in by_itself.err
+
+
+def test_a_job_file_takes_a_folder_along(machine: Yard, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('shipped with a file')\n")
+    (tmp_path / "job.yaml").write_text("name: filed\ncommand: python3 train.py\n")
+    options = [str(tmp_path / "job.yaml"), "--workdir", str(tmp_path)]
+    assert machine.run("preview", *options).code == 0
+    job = machine.good("submit", *options)
+    machine.wait_for(job)
+    assert machine.run("logs", job).out == "shipped with a file\n"
+    digest = machine.json("show", job)["workdir"]
+    assert digest[:12] in machine.good("show", job)
+    assert machine.run("submit", options[0], "--workdir", "/nonexistent").code == 2
 
 
 def test_several_replicas_share_the_output_line_by_line(machine: Yard) -> None:
@@ -95,47 +126,6 @@ def test_a_working_folder_is_shipped_and_used(machine: Yard, tmp_path: Path) -> 
 # --- Ctrl-C -------------------------------------------------------------------------------------------------------
 
 
-class Terminal:
-    """`yard` in a terminal of its own, typed at by the test."""
-
-    def __init__(self, yard: Yard, *arguments: str) -> None:
-        self.seen = ""
-        self.pid, self._fd = pty.fork()
-        if self.pid == 0:
-            command = yard.command(*arguments)
-            os.execve(command[0], command, yard.environment())
-
-    def read_until(self, text: str, seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while text not in self.seen:
-            assert time.monotonic() < deadline, self.seen
-            if select.select([self._fd], [], [], 0.2)[0]:
-                self.seen += os.read(self._fd, 65536).decode("utf-8", "replace")
-
-    def count(self, text: str) -> int:
-        """How often it was seen so far."""
-        if select.select([self._fd], [], [], 0.2)[0]:
-            self.seen += os.read(self._fd, 65536).decode("utf-8", "replace")
-        return self.seen.count(text)
-
-    def type(self, text: str) -> None:
-        os.write(self._fd, text.encode())
-
-    def exit_code(self) -> int:
-        """Reads on until it ends, so that it can write its last words."""
-        while select.select([self._fd], [], [], 60)[0]:
-            try:
-                piece = os.read(self._fd, 65536)
-            except OSError:  # how Linux tells that the other side is closed
-                break
-            if not piece:
-                break
-            self.seen += piece.decode("utf-8", "replace")
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self._fd)
-        return os.waitstatus_to_exitcode(status)
-
-
 def test_ctrl_c_asks_and_stop_stops_the_job(machine: Yard) -> None:
     terminal = Terminal(machine, "run", "--name", "to-stop", *SLEEPER)
     terminal.read_until("begun")
@@ -153,6 +143,7 @@ def test_ctrl_c_asks_and_detach_leaves_the_job(machine: Yard) -> None:
     terminal.read_until("[s]top")
     terminal.type("what?\nc\n")
     wait_until(lambda: terminal.count("[s]top") >= 2)
+    assert "“what?” is none of s, d, c" in terminal.seen
     terminal.type("\x03")
     wait_until(lambda: terminal.count("[s]top") >= 3)
     terminal.type("d\n")
@@ -160,6 +151,23 @@ def test_ctrl_c_asks_and_detach_leaves_the_job(machine: Yard) -> None:
     assert "yard logs -f" in terminal.seen
     assert machine.json("show", "to-leave")["state"] == "running"
     machine.good("stop", "to-leave")
+
+
+def test_the_question_ends_by_itself_when_the_job_does(machine: Yard, tmp_path: Path) -> None:
+    terminal = Terminal(machine, "run", "--name", "ends-itself", *SLEEPER)
+    terminal.read_until("begun")
+    terminal.type("\x03")
+    terminal.read_until("[s]top")
+    machine.good("stop", "ends-itself")
+    assert terminal.exit_code() == 143
+    assert "has ended meanwhile" in terminal.seen
+
+
+def test_q_ends_top(machine: Yard) -> None:
+    terminal = Terminal(machine, "top")
+    terminal.read_until("q quits")
+    terminal.type("q")
+    assert terminal.exit_code() == 0
 
 
 def test_an_interrupt_with_nobody_to_ask_stops_nothing(machine: Yard) -> None:
@@ -224,13 +232,12 @@ def test_a_job_that_has_not_started_has_no_output_and_says_why(machine: Yard) ->
 
 def test_a_followed_log_survives_the_servers_death_without_gap_or_repeat(yard: Yard) -> None:
     yard.up("--engine", "process")
-    port = json.loads((yard.data / "server.json").read_text())["url"].rpartition(":")[2]
     counting = yard.start("run", "--", "sh", "-c", "for n in $(seq 1 60); do echo $n; sleep 0.1; done; exit 5")
     assert counting.stdout is not None
     assert counting.stdout.readline() == b"1\n"
     for _ in range(2):
         os.kill(yard.pid, signal.SIGKILL)
-        yard.good("up", "--detach", "--engine", "process", "--port", port)
+        yard.up("--engine", "process")  # on another port
     rest, said = counting.communicate(timeout=120)
     assert rest.decode().split() == [str(n) for n in range(2, 61)], said
     assert counting.returncode == 5

@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from tests.cli.terminal import Terminal
 from tests.cli.yard import Yard, wait_until
 
 
@@ -30,7 +31,9 @@ def test_down_stops_the_server_and_is_no_error_when_none_runs(yard: Yard) -> Non
     assert yard.run("down").code == 0
     yard.up("--engine", "simulated")
     pid = yard.pid
-    assert yard.run("down").err.strip() == "the server is stopped"
+    stopped = yard.run("down").err
+    assert "the server is stopped" in stopped
+    assert "make run" in stopped
     wait_until(lambda: not Path(f"/proc/{pid}").exists())
     assert not (yard.data / "server.pid").exists()
     assert not (yard.data / "server.json").exists()
@@ -44,8 +47,22 @@ def test_a_second_server_on_the_same_folder_refuses_and_the_first_goes_on(yard: 
     second = yard.run("up", "--detach", "--port", "0", "--engine", "simulated")
     assert second.code == 1
     assert "already runs" in second.err
+    assert len(second.err.splitlines()) == 1
+    assert "server.log" not in second.err
+    chinese = yard.run("up", "--detach", "--port", "0", YARD_LANG="zh")
+    assert "已有服务" in chinese.err
+    assert "already runs" not in chinese.err
     assert yard.pid == first
     assert yard.run("ls").code == 0
+
+
+def test_up_in_a_terminal_says_how_to_stop_it_and_how_not_to_sit_there(yard: Yard) -> None:
+    terminal = Terminal(yard, "up", "--port", "0", "--engine", "simulated")
+    terminal.read_until("gpuyard is ready")
+    assert "Ctrl-C stops the server" in terminal.seen
+    assert "--detach" in terminal.seen
+    terminal.type("\x03")
+    assert terminal.exit_code() in (0, 130)
 
 
 def test_down_leaves_alone_a_process_that_only_has_the_pid(yard: Yard) -> None:

@@ -67,13 +67,21 @@ def test_what_needs_the_server_part_says_how_to_get_it(tmp_path: Path, arguments
         f"from gpuyard.cli.main import main\nsys.exit(main({arguments!r}))", YARD_DATA=str(tmp_path / "none")
     )
     assert done.returncode == 1
-    assert 'pip install "gpuyard[server]"' in done.stderr
+    assert 'pip install ".[server]"' in done.stderr
 
 
 def test_help_does_not_load_what_only_work_needs() -> None:
     tell = "print('LOADED', [name for name in ('httpx2', 'ssl', 'asyncio') if name in sys.modules])"
     done = run_without_server(f"from gpuyard.cli.main import main\nmain(['--help'])\n{tell}")
     assert "LOADED []" in done.stdout
+
+
+def test_the_package_lists_its_names_before_they_are_loaded() -> None:
+    names = {"Client", "Job", "YardApiError", "NotFound", "NotAllowed", "BadInput", "ServerUnreachable"}
+    done = run_without_server(
+        f"import gpuyard, gpuyard.sdk\nprint({names!r} <= set(dir(gpuyard)) & set(dir(gpuyard.sdk)))"
+    )
+    assert done.stdout.strip() == "True", done.stderr
 
 
 def test_the_version_is_the_one_of_the_project() -> None:

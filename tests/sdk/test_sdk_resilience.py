@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.sdk.flaky_server import Answer, FlakyServer, Request, flaky_server, refusal, sse, workload
 
-from gpuyard import Client, ServerUnreachable, YardApiError
+from gpuyard import BadInput, Client, NotAllowed, NotFound, ServerUnreachable, YardApiError
 from gpuyard.sdk.follow import LogSource, follow_log, read_events
 
 
@@ -253,3 +254,78 @@ def test_a_job_file_is_sent_as_it_is(folder: Path) -> None:
         client.submit(folder / "job.yaml")
     assert server.seen[0].body == b"command: [true]\n\ttab"
     assert server.seen[0].headers["Content-Type"] == "application/yaml"
+
+
+# --- kinds of errors and answers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(404, NotFound), (401, NotAllowed), (403, NotAllowed), (400, BadInput), (422, BadInput), (413, BadInput)],
+)
+def test_a_refusal_is_of_the_kind_its_status_says(status: int, kind: type[YardApiError]) -> None:
+    answer = Answer(status, refusal("refused.x", "no"))
+    with flaky_server(in_turn(answer)) as server, client_of(server) as client, pytest.raises(kind) as told:
+        client.nodes()
+    assert told.value.status == status
+
+
+def test_a_job_is_short_when_printed_and_says_what_the_server_warned_of() -> None:
+    answer = Answer(201, workload(warnings=["the image is not used"]))
+    with flaky_server(in_turn(answer)) as server, client_of(server) as client:
+        job = client.submit(command="a")
+    assert repr(job) == "Job(id='a123456789', name='train', state='queued', reason='')"
+    assert job.warnings == ("the image is not used",)
+
+
+def test_a_job_file_names_the_folder_shipped_with_it(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("command: a\n")
+    with flaky_server(in_turn(Answer(201, workload()))) as server, client_of(server) as client:
+        client.submit(tmp_path / "job.yaml", workdir=tmp_path)
+        with pytest.raises(TypeError):
+            client.submit(tmp_path / "job.yaml", cards=2)
+        with pytest.raises(TypeError):
+            client.submit()
+    asked, sent = server.seen
+    assert asked.path == f"/api/v1/workdirs/{sent.params['workdir']}"
+    assert sent.body == b"command: a\n"
+
+
+# --- another port -------------------------------------------------------------------------------------------------
+
+
+def say_where(data: Path, url: str) -> None:
+    (data / "server.json").write_text(json.dumps({"url": url, "pid": 1, "started_at": 0}))
+
+
+def test_a_server_that_came_back_on_another_port_is_found_through_its_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "owner.token").write_text("yard_owner")
+    with flaky_server(in_turn(Answer(200, workload()))) as second:
+
+        def move_away(_: Request) -> Answer:
+            say_where(tmp_path, second.url)
+            return Answer(lost=True)
+
+        with flaky_server(move_away) as first:
+            say_where(tmp_path, first.url)
+            with Client(data=tmp_path, patience_seconds=20) as client:
+                assert client.job("a123456789", patience_seconds=20).name == "train"
+                assert client.door.url == second.url
+    assert len(first.seen) == 1
+    assert second.seen[0].headers["Authorization"] == "Bearer yard_owner"
+
+
+def test_a_followed_log_goes_on_at_another_port(tmp_path: Path) -> None:
+    rest = Answer(chunks=[sse("log", {"text": "two", "from": 3, "to": 6}), sse("end", {})])
+    with flaky_server(in_turn(rest)) as second:
+
+        def break_off(_: Request) -> Answer:
+            say_where(tmp_path, second.url)
+            return Answer(chunks=[sse("log", {"text": "one", "from": 0, "to": 3})])
+
+        with flaky_server(break_off) as first:
+            say_where(tmp_path, first.url)
+            with Client(data=tmp_path) as client:
+                pieces = [piece.text for piece in follow_log(client.wire, LogSource("a123456789", 1))]
+    assert pieces == ["one", "two"]
+    assert second.seen[0].params["offset"] == "3"

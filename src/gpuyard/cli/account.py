@@ -12,7 +12,7 @@ import click
 
 from gpuyard.cli.failures import BAD_INPUT, Refused, words_of
 from gpuyard.cli.output import note, print_fields, print_json
-from gpuyard.cli.phrases import LANGUAGE, say
+from gpuyard.cli.phrases import LANGUAGE, knows, say
 from gpuyard.cli.shared import open_client, output_option
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import SavedLogin, forget_login, read_login, save_login
@@ -86,8 +86,16 @@ def whoami(output: str) -> None:
     if output == "json":
         print_json(told.raw)
         return
-    click.echo(say("whoami.line", name=told.user.name, scope=told.scope, via=told.via, url=client.door.url))
-    print_fields([(m.group, m.role) for m in told.user.memberships])
+    click.echo(say("whoami.line", name=told.user.name, role=told.role, url=client.door.url))
+    groups = [m.group if m.role == "member" else f"{m.group} ({m.role})" for m in told.user.memberships]
+    by, may = f"whoami.by.{told.via}", f"whoami.may.{told.scope}"
+    print_fields(
+        [
+            ("groups", ", ".join(groups)),
+            ("logged in by", say(by) if knows(by) else told.via),
+            ("may", say(may, name=told.user.name, role=told.role) if knows(may) else told.scope),
+        ]
+    )
 
 
 @click.command(help=say("version"))

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from gpuyard.cli.failures import words_of
+from gpuyard.cli.labels import label
 from gpuyard.cli.phrases import LANGUAGE, say
 from gpuyard.domain.resources import GIB, show_bytes
 from gpuyard.sdk.client import Client
@@ -98,7 +99,8 @@ def _cards(client: Client) -> Iterator[Finding]:
     if not cards:
         yield Finding("cards", DOUBTFUL, say("doctor.no_cards"))
         return
-    kinds = sorted({f"{c.device}{' (simulated)' if c.simulated else ''}" for _, c in cards})
+    simulated = f" ({label('simulated')})"
+    kinds = sorted({f"{c.device}{simulated if c.simulated else ''}" for _, c in cards})
     yield Finding("cards", GOOD, say("doctor.cards", count=len(cards), kinds=", ".join(kinds)))
     for node, card in cards:
         if card.trouble:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
 import sys
+import termios
 import time
+import tty
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from gpuyard.cli.labels import label, state_label
 from gpuyard.cli.output import amount, note, number, print_json, print_table
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option, print_listing
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 2.0
 _TO_THE_TOP = "\x1b[H\x1b[2J"
-_NODE_HEADINGS = ["NAME", "STATE", "CPU", "MEMORY", "CARDS FREE", "TROUBLE"]
+_NODE_HEADINGS = ["NAME", "STATE", "CPU FREE", "MEMORY FREE", "CARDS FREE", "TROUBLE"]
 _USE_HEADINGS = ["ID", "NAME", "OWNER", "REPLICA", "NODE", "CPU", "MEMORY", "CARDS"]
 
 
@@ -45,17 +52,17 @@ def uncordon(name: str) -> None:
 
 
 def _node_row(node: Node) -> list[str]:
-    simulated = {card.device for card in node.cards if card.simulated}
+    marks = {card.device: f" ({label('simulated')})" for card in node.cards if card.simulated}
     cards = [
-        f"{number(node.cards_free.get(device, 0))}/{total} {device}{' (simulated)' if device in simulated else ''}"
+        f"{number(node.cards_free.get(device, 0))}/{total} {device}{marks.get(device, '')}"
         for device, total in node.cards_total.items()
     ]
     trouble = [f"{card.index}: {card.trouble}" for card in node.cards if card.trouble]
     return [
         node.name,
-        node.state,
-        f"{number(node.cpu_used)}/{number(node.cpu)}",
-        f"{show_bytes(node.memory_used)}/{show_bytes(node.memory)}",
+        state_label(node.state),
+        f"{number(node.cpu - node.cpu_used)}/{number(node.cpu)}",
+        f"{show_bytes(node.memory - node.memory_used)}/{show_bytes(node.memory)}",
         ", ".join(cards) or "-",
         "; ".join(trouble),
     ]
@@ -84,11 +91,39 @@ def top(once: bool, output: str) -> None:
     if once or not sys.stdout.isatty():
         _print_top(client.top())
         return
-    while True:
-        told = client.top()
-        click.echo(_TO_THE_TOP, nl=False)
-        _print_top(told)
-        time.sleep(REFRESH_SECONDS)
+    with single_keys():
+        quit_asked = False
+        while not quit_asked:
+            told = client.top()
+            click.echo(_TO_THE_TOP, nl=False)
+            _print_top(told)
+            note(say("top.quit"))
+            quit_asked = _key_pressed(REFRESH_SECONDS) in ("q", "Q")
+
+
+@contextlib.contextmanager
+def single_keys() -> Iterator[None]:
+    """Keys come one by one and unseen while this lasts; Ctrl-C works as ever."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    try:
+        tty.setcbreak(keyboard)
+        yield
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+def _key_pressed(seconds: float) -> str:
+    """The key pressed within this time, or an empty text."""
+    if not sys.stdin.isatty():
+        time.sleep(seconds)
+        return ""
+    if not select.select([sys.stdin], [], [], seconds)[0]:
+        return ""
+    return os.read(sys.stdin.fileno(), 1).decode("ascii", "replace")
 
 
 def _print_top(told: Top) -> None:

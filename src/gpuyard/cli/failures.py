@@ -55,9 +55,9 @@ def words_of(error: YardApiError) -> str:
     return printable(say(error.code, **error.facts) if knows(error.code) else error.message)
 
 
-def tell_api_error(error: YardApiError) -> int:
-    """Say what the server (or the way to it) refused; returns the exit code."""
-    note(say("error.line", message=words_of(error)))
+def tell_api_error(error: YardApiError, about: str = "") -> int:
+    """Say what the server (or the way to it) refused, and about which of several; returns the exit code."""
+    note(say("error.line", message=f"{about}: {words_of(error)}" if about else words_of(error)))
     for problem in error.problems:
         if problem.message != error.message:
             note(f"  - {printable(problem.message)}")

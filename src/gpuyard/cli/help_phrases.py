@@ -21,6 +21,14 @@ HELP: dict[str, tuple[str, str]] = {
     "doctor": ("Check whether all is well, a sentence each.", "逐项检查运行状况。"),
     "top": ("What running work uses now.", "运行中任务的资源使用情况。"),
     "run": ("Run a command as a job and show its output.", "把命令作为任务运行并显示输出。"),
+    "run.examples": (
+        "\b\nExamples:\n"
+        "  yard run --cards 2 --workdir . -- python3 train.py --lr 0.1\n"
+        "  yard run --detach -- 'python3 clean.py && python3 train.py'   (one quoted word: run by a shell)",
+        "\b\n示例：\n"
+        "  yard run --cards 2 --workdir . -- python3 train.py --lr 0.1\n"
+        "  yard run --detach -- 'python3 clean.py && python3 train.py'   （引号中的一整句由 shell 执行）",
+    ),
     "submit": ("Submit a job file (YAML; - reads standard input).", "提交任务文件（YAML；- 表示标准输入）。"),
     "preview": ("What would happen if this were submitted now.", "预览：现在提交会怎样。"),
     "ls": ("List jobs, newest first.", "列出任务，最新的在前。"),

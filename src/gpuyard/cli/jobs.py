@@ -8,51 +8,77 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuyard.cli.failures import tell_api_error
-from gpuyard.cli.output import age, local_time, note, number, print_fields, print_json, print_table, spent
+from gpuyard.cli.failures import FAILED, tell_api_error
+from gpuyard.cli.labels import state_label
+from gpuyard.cli.output import age, local_time, note, number, print_json
 from gpuyard.cli.phrases import say
-from gpuyard.cli.shared import key_values, open_client, output_option, print_listing
+from gpuyard.cli.shared import key_values, open_client, output_option, print_listing, shipping_progress
+from gpuyard.cli.show import show
+from gpuyard.cli.taken import never_in_words, tell_if_never, tell_warnings
 from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.results import NEVER_STARTS
 
 if TYPE_CHECKING:
+    from gpuyard.sdk.client import Client
     from gpuyard.sdk.job import Job
-    from gpuyard.sdk.results import Attempt
+    from gpuyard.sdk.results import Event, Preview
 
 TABLE_LIMIT = 100
 STATES = ["queued", "placed", "starting", "running", "stopping", "paused", "succeeded", "failed", "stopped"]
 _id = click.argument("ref", metavar="ID")
+_workdir = click.option("--workdir", metavar="DIR", help=say("opt.workdir"))
 
 
 def _read_job_file(file: str) -> bytes:
     return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
 
 
+def _ship(client: Client, workdir: str | None) -> str | None:
+    """The digest of the folder, which is then on the server."""
+    return None if workdir is None else client.ship_workdir(workdir, progress=shipping_progress(workdir))
+
+
 @click.command(help=say("submit"))
 @click.argument("file")
+@_workdir
 @output_option
-def submit(file: str, output: str) -> None:
-    content = _read_job_file(file)
-    job = open_client().submit_text(content)
+def submit(file: str, workdir: str | None, output: str) -> None:
+    content, client = _read_job_file(file), open_client()
+    _tell_taken(client.submit_text(content, workdir=_ship(client, workdir)), output)
+
+
+def _tell_taken(job: Job, output: str) -> None:
     if output == "json":
         print_json(job.raw)
-        return
-    click.echo(job.id)
-    note(say("run.detached", id=job.id))
+    else:
+        click.echo(job.id)
+        note(say("run.taken", id=job.id))
+    tell_warnings(job)
+    tell_if_never(job)
 
 
 @click.command(help=say("preview"))
 @click.argument("file")
+@_workdir
 @output_option
-def preview(file: str, output: str) -> None:
-    told = open_client().preview_text(_read_job_file(file))
+def preview(file: str, workdir: str | None, output: str) -> int:
+    """Fails when it can never start, so that a script can ask before it submits."""
+    content, client = _read_job_file(file), open_client()
+    told = client.preview_text(content, workdir=_ship(client, workdir))
+    never = told.never or (not told.starts and told.reason_code in NEVER_STARTS)
     if output == "json":
         print_json(told.raw)
-        return
-    if told.starts:
+    elif told.starts:
         click.echo(say("preview.starts", nodes=", ".join(told.nodes)))
-        return
-    click.echo(say("preview.waits", reason=told.reason))
-    if told.position:
+    else:
+        _print_waiting(told, never)
+    return FAILED if never else 0
+
+
+def _print_waiting(told: Preview, never: bool) -> None:
+    if told.reason:
+        click.echo(never_in_words(told.reason) if never else say("preview.waits", reason=told.reason))
+    if told.position and not never:
         click.echo(say("preview.position", count=told.position))
     for problem in told.problems:
         click.echo(f"  - {problem.message}")
@@ -81,76 +107,15 @@ def ls(
     found = list(open_client().jobs(state=states, owner=owner, group=group, name=name, mine=mine, limit=most))
     headings = ["ID", "NAME", "STATE", "OWNER", "GROUP", "CARDS", "AGE", "REASON"]
     print_listing(found, output, headings, _job_row, none=say("ls.none"))
+    if output == "table" and any(job.cards and job.simulated_cards for job in found):
+        note(say("simulated.note"))
     if output == "table" and limit is None and len(found) == TABLE_LIMIT:
         note(say("ls.more", count=TABLE_LIMIT))
 
 
 def _job_row(job: Job) -> list[str]:
     cards = f"{number(job.cards)} {job.device or ''}{'*' if job.simulated_cards else ''}".strip() if job.cards else "-"
-    return [job.id, job.name, job.state, job.owner, job.group, cards, age(job.submitted_at), job.reason]
-
-
-@click.command(help=say("show"))
-@_id
-@output_option
-def show(ref: str, output: str) -> None:
-    job = open_client().job(ref)
-    if output == "json":
-        print_json(job.raw)
-        return
-    print_fields(_fields(job))
-    for attempt in job.attempts:
-        click.echo()
-        _print_attempt(attempt)
-
-
-def _fields(job: Job) -> list[tuple[str, str]]:
-    cards = (
-        f"{number(job.cards)} {job.device or ''}{' (simulated)' if job.simulated_cards else ''}" if job.cards else ""
-    )
-    fields = [
-        ("id", job.id),
-        ("name", job.name),
-        ("state", job.state),
-        ("reason", job.reason),
-        ("owner", job.owner),
-        ("group", job.group),
-        ("priority", str(job.priority)),
-        ("cards", cards),
-        ("image", job.image or ""),
-        ("submitted", local_time(job.submitted_at)),
-        ("started", local_time(job.started_at)),
-        ("ended", local_time(job.ended_at)),
-        ("ran for", spent(job.started_at, job.ended_at)),
-        ("exit code", "" if job.exit_code is None else str(job.exit_code)),
-    ]
-    for role in job.raw.get("roles") or []:
-        fields.append((f"{role['name']} x{role['replicas']}", _shell_words(role.get("command") or [])))
-    return fields
-
-
-def _shell_words(command: list[str]) -> str:
-    import shlex
-
-    return shlex.join(command)
-
-
-def _print_attempt(attempt: Attempt) -> None:
-    ran = spent(attempt.started_at, attempt.ended_at)
-    click.echo(" ".join(filter(None, [f"#{attempt.number}", local_time(attempt.created_at), ran, attempt.reason])))
-    rows = [
-        [
-            f"  {replica.replica}",
-            replica.node,
-            ",".join(map(str, replica.cards)) or "-",
-            replica.state,
-            "" if replica.exit_code is None else str(replica.exit_code),
-            replica.reason,
-        ]
-        for replica in attempt.replicas
-    ]
-    if rows:
-        print_table(["  REPLICA", "NODE", "CARDS", "STATE", "EXIT", "REASON"], rows)
+    return [job.id, job.name, state_label(job.state), job.owner, job.group, cards, age(job.submitted_at), job.reason]
 
 
 @click.command(help=say("why"))
@@ -161,7 +126,7 @@ def why(ref: str, output: str) -> None:
     if output == "json":
         print_json(told.raw)
         return
-    click.echo(f"{told.id} {told.state}: {told.reason}")
+    click.echo(f"{told.id} {state_label(told.state)}: {told.reason}")
     if told.ahead:
         click.echo(say("why.ahead", ids=" ".join(told.ahead[:20])))
 
@@ -175,8 +140,18 @@ def events(ref: str, output: str) -> None:
         story,
         output,
         ["TIME", "STATE", "TRY", "BY", "WHAT"],
-        lambda event: [local_time(event.at), event.state, str(event.attempt or "-"), event.by or "-", event.message],
+        _event_row,
     )
+
+
+def _event_row(event: Event) -> list[str]:
+    return [
+        local_time(event.at),
+        state_label(event.state),
+        str(event.attempt or "-"),
+        event.by or "-",
+        event.message,
+    ]
 
 
 @click.command(help=say("stop"))
@@ -188,9 +163,10 @@ def stop(refs: tuple[str, ...]) -> int:
     for ref in refs:
         try:
             job = client.job(ref).stop()
-            note(say("done.stop", id=job.id))
+            tell_warnings(job)
+            note(say("done.stop", job=job.id if job.id == ref else f"{ref} ({job.id})"))
         except YardApiError as error:
-            code = tell_api_error(error)
+            code = tell_api_error(error, about=ref if len(refs) > 1 else "")
             first_failure = first_failure or code
     return first_failure
 
@@ -213,12 +189,7 @@ def resume(ref: str) -> None:
 @output_option
 def rerun(ref: str, changes: tuple[str, ...], output: str) -> None:
     wanted = key_values(changes, "--set")
-    job = open_client().rerun(ref, wanted)
-    if output == "json":
-        print_json(job.raw)
-        return
-    click.echo(job.id)
-    note(say("run.detached", id=job.id))
+    _tell_taken(open_client().rerun(ref, wanted), output)
 
 
 COMMANDS = (submit, preview, ls, show, why, events, stop, pause, resume, rerun)

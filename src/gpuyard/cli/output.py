@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from gpuyard.cli.labels import label, state_label
 from gpuyard.domain.resources import show_bytes
 
 _COLOURS = {
@@ -24,6 +25,7 @@ _COLOURS = {
     "paused": "cyan",
 }
 GAP = "  "
+LEAST_LAST, LEAST_OTHER = 20, 8  # columns a table gives to its last column, and leaves to the others
 
 
 def print_json(value: Any) -> None:
@@ -38,29 +40,41 @@ def note(text: str) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns aligned by what they take on the screen. In a terminal the last one is cut to fit; never in a pipe."""
+    """Columns aligned by what they take on the screen. In a terminal they are cut to fit; never in a pipe."""
+    named = [label(heading) for heading in headings]
     cleaned = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(width, column)) for column in zip(headings, *cleaned, strict=True)]
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for row in [list(headings), *cleaned]:
-        click.echo(_line(row, widths, room))
+    widths = [max(map(width, column)) for column in zip(named, *cleaned, strict=True)]
+    if sys.stdout.isatty():
+        widths = fitted(widths, shutil.get_terminal_size().columns)
+    for row in [named, *cleaned]:
+        click.echo(_line(row, widths))
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:
     """Name and value, one per line; empty values are left out."""
-    shown = [(name, printable(value)) for name, value in fields if value]
+    shown = [(label(name), printable(value)) for name, value in fields if value]
     longest = max((width(name) for name, _ in shown), default=0)
     for name, value in shown:
         click.echo(f"{pad(name, longest)}{GAP}{value}")
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], room: int | None) -> str:
-    *firsts, last = cells
-    begin = "".join(pad(colour(cell), size, width(cell)) + GAP for cell, size in zip(firsts, widths, strict=False))
-    if room is not None:
-        used = sum(widths[:-1]) + len(GAP) * len(firsts)
-        last = cut(last, max(20, room - used))
-    return (begin + colour(last)).rstrip()
+def fitted(widths: Sequence[int], room: int) -> list[int]:
+    """The last column takes what is left; where that is too little, the widest of the others give."""
+    others, last = list(widths[:-1]), widths[-1]
+    wanted = min(last, LEAST_LAST)
+    while others and max(others) > LEAST_OTHER and _left(others, room) < wanted:
+        others[others.index(max(others))] -= 1
+    return [*others, max(1, min(last, _left(others, room)))]
+
+
+def _left(others: Sequence[int], room: int) -> int:
+    return room - sum(others) - len(GAP) * len(others)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    shown = [cut(cell, size) for cell, size in zip(cells, widths, strict=True)]
+    padded = [pad(colour(cell), size, width(cell)) for cell, size in zip(shown, widths, strict=True)]
+    return GAP.join(padded).rstrip()
 
 
 def width(text: str) -> int:
@@ -92,9 +106,10 @@ def printable(text: str) -> str:
 
 
 def colour(text: str) -> str:
-    if text not in _COLOURS or not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
         return text
-    return click.style(text, fg=_COLOURS[text])
+    hue = next((hue for state, hue in _COLOURS.items() if state_label(state) == text), None)
+    return text if hue is None else click.style(text, fg=hue)
 
 
 # --- times and amounts --------------------------------------------------------------------------------------------

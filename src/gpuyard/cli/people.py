@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuyard.cli.cluster import quota_row
-from gpuyard.cli.failures import NOT_FOUND, Refused
+from gpuyard.cli.failures import BAD_INPUT, NOT_FOUND, Refused
+from gpuyard.cli.labels import label
 from gpuyard.cli.output import local_time, note, print_fields, print_json, print_table
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import limits, open_client, output_option, print_listing
@@ -66,7 +67,7 @@ def user_ls(output: str) -> None:
 
 def _user_row(person: User) -> list[str]:
     groups = ", ".join(m.group if m.role == "member" else f"{m.group} ({m.role})" for m in person.memberships)
-    return [person.name, "admin" if person.admin else "user", groups or "-", "yes" if person.active else "no"]
+    return [person.name, "admin" if person.admin else "user", groups or "-", label("yes" if person.active else "no")]
 
 
 @user.command("show", help=say("show_one"))
@@ -246,10 +247,10 @@ def _token_row(key: Token) -> list[str]:
 
 
 @token.command("show", help=say("show_one"))
-@click.argument("id")
+@click.argument("id", metavar="ID|NAME")
 @output_option
 def token_show(id: str, output: str) -> None:
-    found = next((key for key in open_client().tokens() if id in (key.id, key.name)), None)
+    found = _meant_token(open_client(), id)
     if found is None:
         raise Refused(say("token.none", id=id), NOT_FOUND)
     if output == "json":
@@ -260,10 +261,21 @@ def token_show(id: str, output: str) -> None:
 
 
 @token.command("rm", help=say("rm"))
-@click.argument("id")
+@click.argument("id", metavar="ID|NAME")
 def token_rm(id: str) -> None:
-    open_client().remove_token(id)
+    client = open_client()
+    found = _meant_token(client, id)
+    client.remove_token(found.id if found is not None else id)  # an admin may name the id of another's
     note(say("done.removed", name=id))
+
+
+def _meant_token(client: Client, text: str) -> Token | None:
+    """One's own token with this id, or the only one with this name."""
+    own = client.tokens()
+    found = [key for key in own if key.id == text] or [key for key in own if key.name == text]
+    if len(found) > 1:
+        raise Refused(say("token.several", name=text, ids=", ".join(key.id for key in found)), BAD_INPUT)
+    return found[0] if found else None
 
 
 # --- audit --------------------------------------------------------------------------------------------------------

@@ -21,10 +21,26 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     "run.succeeded": ("{id} succeeded after {time}", "{id} 成功，用时 {time}"),
     "run.failed": ("{id} failed: {reason}", "{id} 失败：{reason}"),
+    "run.failed_again": (
+        "{id} failed (attempt {number}, no retries left): {reason}",
+        "{id} 失败（第 {number} 次尝试，已无重试机会）：{reason}",
+    ),
+    "run.see_log": ("its log: {command}", "查看日志：{command}"),
+    "run.warning": ("warning: {text}", "注意：{text}"),
+    "run.given_up": (
+        "{id} is stopped: waiting would not help",
+        "{id} 已停止：继续等待也不会启动",
+    ),
     "run.stopped": ("{id} was stopped: {reason}", "{id} 已停止：{reason}"),
     "run.ask": (
         "\n{id} is {state}. [s]top it, [d]etach and leave it, or [c]ontinue watching? ",
         "\n{id} 状态：{state}。[s] 停止，[d] 离开并让它继续，[c] 继续查看？",
+    ),
+    "run.not_understood": ("“{answer}” is none of s, d, c", "“{answer}” 不是 s、d、c 之一"),
+    "run.ended_meanwhile": ("\n{id} has ended meanwhile", "\n{id} 已经结束"),
+    "run.taken": (
+        "{id} submitted. See it: yard logs -f {id}   Stop it: yard stop {id}",
+        "{id} 已提交。查看：yard logs -f {id}   停止：yard stop {id}",
     ),
     "run.detached": (
         "{id} goes on. See it: yard logs -f {id}   Stop it: yard stop {id}",
@@ -34,13 +50,17 @@ _TABLE: dict[str, tuple[str, str]] = {
     "run.no_log": ("the log cannot be shown: {problem}", "无法显示日志：{problem}"),
     "logs.not_started": ("{id} has no output yet: {reason}", "{id} 还没有输出：{reason}"),
     "logs.gap": ("[{size} of the log were not kept here]", "[此处有 {size} 日志未保留]"),
+    "logs.failed_replica": (
+        "{id} has {count} replicas, this is the one that failed: {shown}; choose with --replica: {names}",
+        "{id} 有 {count} 个副本，当前显示失败的 {shown}；用 --replica 选择：{names}",
+    ),
     "logs.replicas": (
         "{id} has {count} replicas, this is {shown}; choose with --replica: {names}",
         "{id} 有 {count} 个副本，当前显示 {shown}；用 --replica 选择：{names}",
     ),
     "wait.server": ("{problem}; trying again …", "{problem}；正在重试……"),
     # Short confirmations
-    "done.stop": ("{id} is asked to stop", "已请求停止 {id}"),
+    "done.stop": ("{job} is asked to stop", "已请求停止 {job}"),
     "done.pause": (
         "{id} is asked to pause; resume it with: yard resume {id}",
         "已请求暂停 {id}；恢复：yard resume {id}",
@@ -60,6 +80,12 @@ _TABLE: dict[str, tuple[str, str]] = {
     "why.ahead": ("before it: {ids}", "排在前面的：{ids}"),
     "preview.starts": ("it would start now on {nodes}", "现在提交会立即在 {nodes} 上启动"),
     "preview.waits": ("it would wait: {reason}", "现在提交会等待：{reason}"),
+    "preview.never": ("it can never start as it is: {reason}", "按现在的要求永远无法启动：{reason}"),
+    "never.words": ("never start", "永远无法启动"),
+    "simulated.note": ("* simulated", "* 模拟"),
+    "show.fair_share": ("{amount} (its fair share)", "{amount}（公平份额）"),
+    "show.will_share": ("a fair share of the machine", "机器的公平份额"),
+    "top.quit": ("q quits", "按 q 退出"),
     "preview.position": ("{count} before it in the queue", "队列中前面有 {count} 个"),
     "quota.none": ("no quotas are set", "没有设置配额"),
     "none": ("none", "无"),
@@ -77,7 +103,13 @@ _TABLE: dict[str, tuple[str, str]] = {
         "the login is forgotten here, but the server could not take the token back: {problem}",
         "本地登录已删除，但服务器未能吊销令牌：{problem}",
     ),
-    "whoami.line": ("{name} ({scope}, by {via}) at {url}", "{name}（{scope}，方式 {via}）{url}"),
+    "whoami.line": ("{name} ({role}) at {url}", "{name}（{role}）{url}"),
+    "whoami.by.token": ("a token", "令牌"),
+    "whoami.by.session": ("a password", "密码"),
+    "whoami.by.owner": ("owning the data folder", "数据目录所有者"),
+    "whoami.may.read": ("look at things, change nothing (read)", "只能查看（read）"),
+    "whoami.may.write": ("look, and start and steer work (write)", "查看、提交和控制任务（write）"),
+    "whoami.may.admin": ("all that {name} may ({role})", "{name} 的全部权限（{role}）"),
     # Server
     "up.ready": ("gpuyard is ready at {url}", "gpuyard 已就绪：{url}"),
     "up.first": (
@@ -91,24 +123,41 @@ _TABLE: dict[str, tuple[str, str]] = {
         "服务在 {seconds} 秒内没有响应；请查看 {log}",
     ),
     "up.stop_with": ("stop it with: yard down", "停止：yard down"),
+    "up.already": (
+        "a server (process {pid}) already runs on {data}, at {url}. Use it, stop it with `yard down`, or choose "
+        "another folder with --data",
+        "已有服务（进程 {pid}）在 {data} 上运行，地址 {url}。请直接使用，或用 `yard down` 停止，或用 --data 另选目录",
+    ),
+    "up.foreground": (
+        "Ctrl-C stops the server (running jobs go on); `yard up --detach` leaves it in the background",
+        "按 Ctrl-C 停止服务（运行中的任务会继续）；`yard up --detach` 让它在后台运行",
+    ),
     "up.no_server_part": (
-        'the server part is not installed: pip install "gpuyard[server]" ({detail})',
-        '未安装服务端：pip install "gpuyard[server]"（{detail}）',
+        'the server part is not installed; in a clone of the repository: pip install ".[server]" ({detail})',
+        '未安装服务端；请在仓库目录中执行：pip install ".[server]"（{detail}）',
     ),
     "up.tls_pair": ("--tls-cert and --tls-key go together", "--tls-cert 与 --tls-key 必须同时给出"),
     "usage.pair": ("{pair}: expected {form}", "{pair}：应写成 {form}"),
+    "usage.not_set": ("{name} is not set here; write {name}=VALUE", "当前环境没有设置 {name}；请写成 {name}=值"),
     "usage.no_change": ("say what to change: {options}", "请指定要修改的内容：{options}"),
     "usage.which_group": (
         "{name} is in these groups: {groups}; say which with --group",
         "{name} 所属的组：{groups}；请用 --group 指定",
     ),
     "token.none": ("there is no token {id} among yours", "你没有令牌 {id}"),
+    "token.several": (
+        "several of your tokens are named {name}; say which by its id: {ids}",
+        "你有多个名为 {name} 的令牌；请用编号指定：{ids}",
+    ),
     "down.none": ("no server runs on {data}", "{data} 上没有运行中的服务"),
     "down.not_ours": (
         "process {pid}, named in {data}, is not this server; nothing was stopped",
         "{data} 中记录的进程 {pid} 不是本服务；未停止任何进程",
     ),
-    "down.done": ("the server is stopped", "服务已停止"),
+    "down.done": (
+        "the server is stopped; start it again with `make run`, or `yard up --detach` and the options it had",
+        "服务已停止；再次启动：`make run`，或 `yard up --detach` 加上原来的选项",
+    ),
     "down.goes_on": (
         "{count} running jobs go on; the next `yard up` finds them again",
         "{count} 个运行中的任务会继续；下次 `yard up` 会重新接管",
@@ -166,8 +215,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "error.next.login": ("log in with: yard login URL", "登录：yard login URL"),
     "error.next.ls": ("see what there is with: yard ls", "查看现有任务：yard ls"),
     "error.next.up": (
-        "start a server with: yard up    or say where it is: YARD_URL=http://HOST:PORT",
-        "启动服务：yard up    或指定地址：YARD_URL=http://主机:端口",
+        "start one here: yard up --detach    or use one elsewhere: yard login URL",
+        "在本机启动：yard up --detach    或使用别处的服务：yard login URL",
     ),
     "error.next.trust": (
         "name the file with its certificate, or with its authority's: YARD_CA_FILE=FILE",

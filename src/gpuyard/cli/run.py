@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 import click
 
 from gpuyard.cli.output import note
 from gpuyard.cli.phrases import say
-from gpuyard.cli.shared import open_client
-from gpuyard.domain.resources import show_bytes
+from gpuyard.cli.shared import open_client, shipping_progress
+from gpuyard.cli.taken import tell_if_never, tell_warnings
 
 _COMMAND_TO_THE_END = {"allow_interspersed_args": False}  # everything after the first word belongs to the command
 
 
-@click.command(help=say("run"), context_settings=_COMMAND_TO_THE_END)
+@click.command(help=say("run"), epilog=say("run.examples"), context_settings=_COMMAND_TO_THE_END)
 @click.option("--name", help=say("opt.name"))
 @click.option("--cards", metavar="N", help=say("opt.cards"))
 @click.option("--device", metavar="T", help=say("opt.device"))
@@ -38,10 +37,12 @@ def run(command: tuple[str, ...], detach: bool, env: tuple[str, ...], workdir: s
     job_file = job_of(command, _environment(env), asked)
     client = open_client()
     if workdir is not None:
-        job_file["workdir"] = client.ship_workdir(workdir, progress=_progress(workdir))
+        job_file["workdir"] = client.ship_workdir(workdir, progress=shipping_progress(workdir))
     job = client.submit(**job_file)
+    tell_warnings(job)
     if detach:
         click.echo(job.id)
+        tell_if_never(job)
         return 0
     note(say("run.submitted", id=job.id))
     from gpuyard.cli.watch import watch
@@ -62,8 +63,10 @@ def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
     env = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not name or (not equals and name not in os.environ):
+        if not name:
             raise click.BadParameter(say("usage.pair", pair=pair, form="K=V"), param_hint="--env")
+        if not equals and name not in os.environ:
+            raise click.BadParameter(say("usage.not_set", name=name), param_hint="--env")
         env[name] = value if equals else os.environ[name]
     return env
 
@@ -79,17 +82,6 @@ def _number_or_text(value: Any) -> Any:
             continue
         return found if found == found and abs(found) != float("inf") else value
     return value
-
-
-def _progress(folder: str) -> Any:
-    if not sys.stderr.isatty():
-        return None
-
-    def tell(sent: int, size: int) -> None:
-        line = say("run.shipping", path=folder, sent=show_bytes(sent), size=show_bytes(size))
-        click.echo(f"\r\x1b[K{line}", err=True, nl=sent >= size)
-
-    return tell
 
 
 COMMANDS = (run,)

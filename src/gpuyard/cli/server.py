@@ -61,6 +61,8 @@ def up(data: Path | None, detach: bool, **options: Any) -> int:
     if detach:
         start_in_background(folder, given)
         return 0
+    if sys.stderr.isatty():
+        note(say("up.foreground"))
     try:
         return _serve(folder, given)
     except Refused:
@@ -97,6 +99,7 @@ def _serve(folder: Path, given: Mapping[str, Any]) -> int:
 
 
 def start_in_background(folder: Path, given: Mapping[str, Any]) -> None:
+    _refuse_a_second(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / LOG_FILE
     with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as out:
@@ -118,6 +121,13 @@ def start_in_background(folder: Path, given: Mapping[str, Any]) -> None:
     if password:
         click.echo(say("up.first", password=password))
     note(say("up.stop_with"))
+
+
+def _refuse_a_second(folder: Path) -> None:
+    """Said here, in one language. The server's own lock is what keeps a second one out."""
+    told = running_server(folder)
+    if told is not None and not is_gone(told.pid) and is_our_server(told.pid, told.started_at):
+        raise Refused(say("up.already", pid=told.pid, data=folder, url=told.url))
 
 
 def _as_environment(given: Mapping[str, Any]) -> dict[str, str]:

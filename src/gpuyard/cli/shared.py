@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,7 @@ import click
 from gpuyard.cli.failures import words_of
 from gpuyard.cli.output import note, print_json, print_table
 from gpuyard.cli.phrases import LANGUAGE, say
+from gpuyard.domain.resources import show_bytes
 
 if TYPE_CHECKING:
     from gpuyard.sdk.client import Client
@@ -58,6 +60,18 @@ def print_listing(
         print_table(headings, [row(item) for item in told])
     else:
         note(none or say("none"))
+
+
+def shipping_progress(folder: str) -> Callable[[int, int], None] | None:
+    """Tells how far the upload is, on one line of a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def tell(sent: int, size: int) -> None:
+        line = say("run.shipping", path=folder, sent=show_bytes(sent), size=show_bytes(size))
+        click.echo(f"\r\x1b[K{line}", err=True, nl=sent >= size)
+
+    return tell
 
 
 def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:

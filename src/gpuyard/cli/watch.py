@@ -5,15 +5,20 @@ The main thread looks at the job's state and answers Ctrl-C; one thread per repl
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 import threading
 from typing import TYPE_CHECKING
 
 import click
 
-from gpuyard.cli.failures import INTERRUPTED, words_of
+from gpuyard.cli.failures import FAILED, INTERRUPTED, words_of
+from gpuyard.cli.labels import state_label
+from gpuyard.cli.logs import log_command
 from gpuyard.cli.output import note, printable, spent
 from gpuyard.cli.phrases import say
+from gpuyard.cli.taken import never_in_words
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import show_bytes
 from gpuyard.sdk.errors import YardApiError
@@ -27,6 +32,7 @@ MOST_REPLICAS_SHOWN = 16
 LONGEST_LINE = 64 * 1024
 NOBODY_LOOKED_YET = Code.NEW.value  # says nothing, and is over at once
 QUICKEST_LOOK_SECONDS, SLOWEST_LOOK_SECONDS = 0.1, 1.0
+LOOK_WHILE_ASKING_SECONDS = 1.0
 
 
 class Screen:
@@ -132,12 +138,12 @@ class Watch:
     def _tell_state(self) -> None:
         job = self.job
         news = (job.state, job.reason)
-        if job.ended or news == self.told or job.reason_code == NOBODY_LOOKED_YET:
+        if job.ended or news == self.told or job.reason_code == NOBODY_LOOKED_YET or job.can_never_start:
             return
         self.told = news
         self.pause = QUICKEST_LOOK_SECONDS
         phrase = "run.state_because" if job.reason else "run.state"
-        note(say(phrase, id=job.id, state=job.state, reason=printable(job.reason)))
+        note(say(phrase, id=job.id, state=state_label(job.state), reason=printable(job.reason)))
 
     def _follow_attempt(self, number: int) -> None:
         """One after the other: an attempt that failed faster than we look has its output shown too."""
@@ -170,6 +176,8 @@ def watch(job: Job) -> int:
         try:
             if state.look():
                 break
+            if state.job.can_never_start:
+                return _give_up(state)
             state.rest()
         except KeyboardInterrupt:
             answer = _ask(state)
@@ -185,6 +193,17 @@ def watch(job: Job) -> int:
     return INTERRUPTED if stopped_by_us and state.job.state == "stopped" else exit_code_of(state.job)
 
 
+def _give_up(state: Watch) -> int:
+    """Nothing will ever start it: say so rather than wait for ever, and leave nothing in the queue."""
+    note(f"{state.job.id}: {never_in_words(state.job.reason)}")
+    try:
+        state.job.stop()
+        note(say("run.given_up", id=state.job.id))
+    except YardApiError as error:
+        note(words_of(error))
+    return FAILED
+
+
 def _ask(state: Watch) -> str:
     """What Ctrl-C meant: s, d or c; empty when there is nobody to ask."""
     if not sys.stdin.isatty():
@@ -192,25 +211,52 @@ def _ask(state: Watch) -> str:
     with state.screen.lock:
         try:
             while True:
-                click.echo(say("run.ask", id=state.job.id, state=state.job.state), err=True, nl=False)
-                answer = sys.stdin.readline()
+                job = state.job
+                click.echo(say("run.ask", id=job.id, state=state_label(job.state)), err=True, nl=False)
+                answer = _answer(state)
+                if answer is None:
+                    note(say("run.ended_meanwhile", id=job.id))
+                    return "c"
                 if not answer:
                     return "d"
                 if answer.strip()[:1].lower() in ("s", "d", "c"):
                     return answer.strip()[:1].lower()
+                note(say("run.not_understood", answer=printable(answer.strip())))
         except KeyboardInterrupt:
             click.echo(err=True)
             return "d"
 
 
+def _answer(state: Watch) -> str | None:
+    """The line that is typed; empty at the end of input, None when the job has ended before one came."""
+    keyboard = sys.stdin.fileno()
+    while not select.select([keyboard], [], [], LOOK_WHILE_ASKING_SECONDS)[0]:
+        if _has_ended(state):
+            return None
+    return os.read(keyboard, 4096).decode("utf-8", "replace")
+
+
+def _has_ended(state: Watch) -> bool:
+    """A server that does not answer just now is no reason to take the question back."""
+    try:
+        return state.job.refresh().ended
+    except YardApiError:
+        return False
+
+
 def _stop(state: Watch) -> None:
     try:
         state.job.stop()
-        note(say("done.stop", id=state.job.id))
+        note(say("done.stop", job=state.job.id))
     except YardApiError as error:  # it may have ended in between: the next look tells
         note(words_of(error))
 
 
 def tell_verdict(job: Job) -> None:
     reason = printable(job.reason)
-    note(say(f"run.{job.state}", id=job.id, reason=reason, time=spent(job.started_at, job.ended_at) or "0s"))
+    retried = job.state == "failed" and any((job.raw.get("retries_used") or {}).values())
+    phrase = "run.failed_again" if retried else f"run.{job.state}"
+    took = spent(job.started_at, job.ended_at) or "0s"
+    note(say(phrase, id=job.id, reason=reason, time=took, number=job.attempt))
+    if command := log_command(job):
+        note(say("run.see_log", command=command))

@@ -11,11 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuyard.sdk.client import Client
-    from gpuyard.sdk.errors import ServerUnreachable, WorkdirRefused, YardApiError
+    from gpuyard.sdk.errors import BadInput, NotAllowed, NotFound, ServerUnreachable, WorkdirRefused, YardApiError
     from gpuyard.sdk.job import Job
 
-__all__ = ["Client", "Job", "ServerUnreachable", "WorkdirRefused", "YardApiError"]
+__all__ = [
+    "BadInput",
+    "Client",
+    "Job",
+    "NotAllowed",
+    "NotFound",
+    "ServerUnreachable",
+    "WorkdirRefused",
+    "YardApiError",
+]
 _HOME = {"Client": "client", "Job": "job"}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

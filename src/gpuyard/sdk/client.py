@@ -43,8 +43,8 @@ class Client(People):
         say_waiting: Callable[[YardApiError], None] | None = None,
         door: Door | None = None,
     ) -> None:
-        self.door = door or find_server(url, token, Path(data) if data is not None else None, os.environ)
-        self.wire = Wire(self.door, language or choose_language(os.environ), say_waiting)
+        found = door or find_server(url, token, Path(data) if data is not None else None, os.environ)
+        self.wire = Wire(found, language or choose_language(os.environ), say_waiting)
         self.submit_patience_seconds = submit_patience_seconds
         self.patience_seconds = patience_seconds
 
@@ -59,6 +59,11 @@ class Client(People):
     def close(self) -> None:
         self.wire.close()
 
+    @property
+    def door(self) -> Door:
+        """The way to the server, as it is now."""
+        return self.wire.door
+
     # --- submitting -----------------------------------------------------------------------------------------------
 
     def submit(
@@ -69,25 +74,34 @@ class Client(People):
         progress: Progress | None = None,
         **job: Any,
     ) -> Job:
-        """Submit a job file, or a job by its keys: `submit(command="python train.py", cards=2, workdir=".")`.
+        """Submit a job by its keys: `submit(command="python3 train.py", cards=2, workdir=".")`, or a job file:
+        `submit("job.yaml", workdir=".")`. The folder is shipped along.
 
         The request carries a key of its own and is repeated when the connection breaks or the server restarts: it
         becomes one job, not none and not two.
         """
-        content, kind = self._job_body(file, job, progress)
-        return self.submit_text(content, kind, idempotency_key)
+        content, kind, workdir = self._job_body(file, job, progress)
+        return self.submit_text(content, kind, idempotency_key, workdir=workdir)
 
-    def submit_text(self, content: bytes, kind: str = "application/yaml", idempotency_key: str | None = None) -> Job:
-        """Submit a job file that is already in memory."""
-        return Job.of(self, self._post_once("/api/v1/workloads", content, kind, idempotency_key))
+    def submit_text(
+        self,
+        content: bytes,
+        kind: str = "application/yaml",
+        idempotency_key: str | None = None,
+        *,
+        workdir: str | None = None,
+    ) -> Job:
+        """Submit a job file that is already in memory; `workdir` is the digest of a folder shipped for it."""
+        return Job.of(self, self._post_once("/api/v1/workloads", content, kind, idempotency_key, workdir))
 
     def preview(self, file: str | os.PathLike[str] | None = None, **job: Any) -> Preview:
         """What would happen if this were submitted now."""
-        content, kind = self._job_body(file, job, None)
-        return self.preview_text(content, kind)
+        content, kind, workdir = self._job_body(file, job, None)
+        return self.preview_text(content, kind, workdir=workdir)
 
-    def preview_text(self, content: bytes, kind: str = "application/yaml") -> Preview:
-        answer = self.wire.ask("POST", "/api/v1/preview", content=content, headers={"Content-Type": kind})
+    def preview_text(self, content: bytes, kind: str = "application/yaml", *, workdir: str | None = None) -> Preview:
+        headers, params = {"Content-Type": kind}, {"workdir": workdir}
+        answer = self.wire.ask("POST", "/api/v1/preview", params=params, content=content, headers=headers)
         return Preview.read(answer.json())
 
     def rerun(self, ref: str, set: Mapping[str, Any] | None = None) -> Job:
@@ -185,20 +199,26 @@ class Client(People):
 
     def _job_body(
         self, file: str | os.PathLike[str] | None, job: dict[str, Any], progress: Progress | None
-    ) -> tuple[bytes, str]:
-        if (file is None) == (not job):
-            raise TypeError("give either a job file or the job's keys")
-        if file is not None:
-            return Path(file).read_bytes(), "application/yaml"
+    ) -> tuple[bytes, str, str | None]:
+        """What to send, its type, and the digest of the folder when it is not in there."""
+        if (file is None and not job) or (file is not None and job.keys() - {"workdir"}):
+            raise TypeError("give either a job file (and a workdir, if you like) or the job's keys")
+        content = None if file is None else Path(file).read_bytes()
         workdir = job.get("workdir")
         if workdir is not None and not _DIGEST.fullmatch(str(workdir)):
-            job = {**job, "workdir": self.ship_workdir(workdir, progress=progress)}
-        return json.dumps(job).encode(), "application/json"
+            workdir = self.ship_workdir(workdir, progress=progress)
+            job = {**job, "workdir": workdir}
+        if content is not None:
+            return content, "application/yaml", workdir
+        return json.dumps(job).encode(), "application/json", None
 
-    def _post_once(self, path: str, content: bytes, kind: str, key: str | None) -> dict[str, Any]:
+    def _post_once(
+        self, path: str, content: bytes, kind: str, key: str | None, workdir: str | None = None
+    ) -> dict[str, Any]:
         headers = {"Content-Type": kind, "Idempotency-Key": key or uuid.uuid4().hex}
-        patience = Patience(self.submit_patience_seconds)
-        return dict(self.wire.ask("POST", path, content=content, headers=headers, patience=patience).json())
+        patience, params = Patience(self.submit_patience_seconds), {"workdir": workdir}
+        answer = self.wire.ask("POST", path, params=params, content=content, headers=headers, patience=patience)
+        return dict(answer.json())
 
     def _has(self, path: str, patience: Patience) -> bool:
         try:

@@ -1,8 +1,11 @@
 """What can go wrong when a program asks a server. Every error has a code, words, and the facts behind them.
 
 YardApiError            the server said no, or (codes `client.*`) it never got as far as the server
-├── ServerUnreachable   nobody answered
-└── WorkdirRefused      the folder cannot be shipped
+├── NotFound            it is not there, or not for you to see
+├── NotAllowed          you are not logged in, or may not do this
+├── BadInput            what was sent cannot be meant; `problems` names everything wrong with it
+│   └── WorkdirRefused  the folder cannot be shipped
+└── ServerUnreachable   nobody answered
 """
 
 from __future__ import annotations
@@ -45,5 +48,26 @@ class ServerUnreachable(YardApiError):
     """No server was found, or the one there is does not answer."""
 
 
-class WorkdirRefused(YardApiError):
+class NotFound(YardApiError):
+    """It is not there, or not for this user to see."""
+
+
+class NotAllowed(YardApiError):
+    """Not logged in, or not allowed to do this."""
+
+
+class BadInput(YardApiError):
+    """What was sent cannot be meant."""
+
+
+class WorkdirRefused(BadInput):
     """The folder cannot be shipped with the job."""
+
+
+def kind_of_error(status: int) -> type[YardApiError]:
+    """The class for a refusal with this HTTP status."""
+    if status == 404:
+        return NotFound
+    if status in (401, 403):
+        return NotAllowed
+    return BadInput if status in (400, 413, 415, 422) else YardApiError

@@ -10,11 +10,11 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gpuyard.sdk.errors import ServerUnreachable, YardApiError
+from gpuyard.sdk.errors import BadInput, NotAllowed, ServerUnreachable
 
 SERVER_FILE, OWNER_FILE = "server.json", "owner.token"
 _LOOPBACK = re.compile(r"127(\.\d{1,3}){3}")
@@ -66,7 +66,7 @@ def clean_url(url: str) -> str:
     except ValueError:  # a port that is no number, a bracket left open
         good = False
     if not good:
-        raise YardApiError("client.bad_url", f"not an address of a server: {url}", {"url": url}, status=400)
+        raise BadInput("client.bad_url", f"not an address of a server: {url}", {"url": url}, status=400)
     return text.rstrip("/")
 
 
@@ -83,13 +83,27 @@ def default_data_folder(env: Mapping[str, str]) -> Path:
 
 def _door_of(data: Path, token: str | None) -> Door:
     try:
-        url = json.loads((data / SERVER_FILE).read_text(encoding="utf-8"))["url"]
+        url = _address_in(data)
     except PermissionError as error:
         raise _not_owner(data) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         words = f"no server runs on the data folder {data}; start one with `yard up`, or log in with `yard login URL`"
         raise ServerUnreachable("client.no_server", words, {"data": str(data)}) from error
-    return Door(clean_url(str(url)), token or _owner_secret(data), data)
+    return Door(clean_url(url), token or _owner_secret(data), data)
+
+
+def found_again(door: Door) -> Door:
+    """The same server's way now: one that was restarted may listen on another port. As it was when nothing is told."""
+    if door.data is None:
+        return door
+    try:
+        return replace(door, url=clean_url(_address_in(door.data)))
+    except (OSError, ValueError, KeyError, TypeError, BadInput):
+        return door
+
+
+def _address_in(data: Path) -> str:
+    return str(json.loads((data / SERVER_FILE).read_text(encoding="utf-8"))["url"])
 
 
 def _owner_secret(data: Path) -> str | None:
@@ -101,9 +115,9 @@ def _owner_secret(data: Path) -> str | None:
         return None
 
 
-def _not_owner(data: Path) -> YardApiError:
+def _not_owner(data: Path) -> NotAllowed:
     words = f"the data folder {data} belongs to someone else; log in with `yard login URL`"
-    return YardApiError("client.not_owner", words, {"data": str(data)}, status=403)
+    return NotAllowed("client.not_owner", words, {"data": str(data)}, status=403)
 
 
 # --- the saved login ----------------------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ def follow_log(
                 wire.say_waiting(error)
         time.sleep(pause_before_retry(tries))
         tries += 1
+        wire.look_again()
 
 
 def _connect(wire: Wire, source: LogSource, position: int | None, tail: int | None) -> Iterator[tuple[str, Any]]:

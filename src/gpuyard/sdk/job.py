@@ -7,19 +7,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
+from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import ENDED
 from gpuyard.sdk.follow import LogPiece, LogSource, follow_log
-from gpuyard.sdk.results import Attempt, Event, Told, Why
+from gpuyard.sdk.results import NEVER_STARTS, Attempt, Event, Told, Why
 
 if TYPE_CHECKING:
     from gpuyard.sdk.client import Client
 
 ENDED_STATES = frozenset(state.value for state in ENDED)
+TIME_UP_EXIT_CODE = 124  # as timeout(1) ends
 LOG_PAGE_BYTES = 4 << 20
 FIRST_LOOK_SECONDS, SLOWEST_LOOK_SECONDS = 0.1, 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Job(Told):
     """A workload at the moment it was asked for. It does not change; `refresh()` gives the newer one."""
 
@@ -53,15 +55,38 @@ class Job(Told):
     def of(cls, client: Client, data: Mapping[str, Any]) -> Self:
         return cls.read(data, client=client)
 
+    def __repr__(self) -> str:
+        return f"Job(id={self.id!r}, name={self.name!r}, state={self.state!r}, reason={self.reason!r})"
+
     @property
     def ended(self) -> bool:
         return self.state in ENDED_STATES
+
+    @property
+    def can_never_start(self) -> bool:
+        """It waits for something that no end of other work will bring."""
+        return self.state == "queued" and self.reason_code in NEVER_STARTS
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the server had to say about a job it took; only in the answer to a submit."""
+        return tuple(map(str, self.raw.get("warnings") or ()))
+
+    @property
+    def failed_replica(self) -> str | None:
+        """The replica that the failure is about, when it names one of the newest attempt's."""
+        told = self.reason_facts.get("replica") if self.state == "failed" else None
+        names = [replica.replica for attempt in self.attempts[-1:] for replica in attempt.replicas]
+        return str(told) if told in names else None
 
     def refresh(self, *, patience_seconds: float = 0.0) -> Job:
         return self.client.job(self.id, patience_seconds=patience_seconds)
 
     def wait(self, timeout: float | None = None) -> Job:
-        """Until it has ended, through server restarts. Raises TimeoutError when it has not after `timeout` seconds."""
+        """Until it has ended, through server restarts. Returns the newest look at it: `job = job.wait()`.
+
+        This job itself stays as it was told. Raises TimeoutError when it has not ended after `timeout` seconds.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause, job = FIRST_LOOK_SECONDS, self
         while not job.ended:
@@ -201,11 +226,16 @@ def _in_words(piece: LogPiece) -> str:
 
 
 def exit_code_of(job: Job) -> int:
-    """As a shell would tell it: the job's own code, 128 + n for signal n, 143 when stopped, 1 when it never ran."""
+    """As a shell would tell it: the job's own code, 128 + n for signal n, 143 when stopped, 1 when it never ran.
+
+    124 when its time was up, as timeout(1) does: whatever code it ended with then was not its own choice.
+    """
     if job.state == "succeeded":
         return 0
     if job.state == "stopped":
         return 143
+    if job.reason_code == Code.TIME_UP.value:
+        return TIME_UP_EXIT_CODE
     code = job.exit_code
     if code is None or code == 0:
         return 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.errors import BadInput
 from gpuyard.sdk.finding import Door, clean_url, is_loopback
 from gpuyard.sdk.results import Token
 from gpuyard.sdk.wire import Wire
@@ -18,7 +18,7 @@ class PasswordSession:
         self.url = clean_url(url)
         if self.url.startswith("http:") and not is_loopback(self.url) and not insecure_http:
             words = f"{self.url} is not encrypted: a password sent there can be read by others on the way"
-            raise YardApiError("client.insecure_http", words, {"url": self.url}, status=400)
+            raise BadInput("client.insecure_http", words, {"url": self.url}, status=400)
         self._wire = Wire(Door(self.url), language)
 
     def __enter__(self) -> Self:

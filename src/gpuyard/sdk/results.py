@@ -11,6 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
+from gpuyard.domain.reasons import Code
+
+NEVER_STARTS = frozenset(
+    code.value for code in (Code.NEVER_FITS, Code.NEEDS_REPLICAS, Code.NO_SUCH_DEVICE, Code.QUOTA_NEVER)
+)
+
 
 def _raw() -> Any:
     return field(default_factory=dict, repr=False, compare=False, kw_only=True)
@@ -105,6 +111,7 @@ class Preview(Told):
     position: int = 0
     ahead: list[str] = field(default_factory=list)
     problems: tuple[Problem, ...] = ()
+    never: bool = False  # it can never start as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +234,15 @@ class WhoAmI:
     scope: str
     via: str
     raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def role(self) -> str:
+        """What the user is, whatever the token in use may do: admin, lead or member."""
+        told = self.raw.get("role") or self.user.raw.get("role")
+        if told:
+            return str(told)
+        roles = {"admin"} if self.user.admin else {membership.role for membership in self.user.memberships}
+        return next((role for role in ("admin", "lead") if role in roles), "member")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import os
 import random
 import re
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ from urllib.parse import quote
 
 import httpx2
 
-from gpuyard.sdk.errors import Problem, ServerUnreachable, YardApiError
-from gpuyard.sdk.finding import Door
+from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable, YardApiError, kind_of_error
+from gpuyard.sdk.finding import Door, found_again
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 60.0  # the server gives up on a locked store after 15 s; a large upload answers when it is on disk
@@ -48,21 +49,25 @@ class Wire:
     def __init__(self, door: Door, language: str, say_waiting: Callable[[YardApiError], None] | None = None) -> None:
         self.door = door
         self.say_waiting = say_waiting
-        # On loopback a proxy from the environment would only get in the way.
-        self._http = httpx2.Client(
-            base_url=door.url,
-            headers=_headers(door, language),
-            timeout=httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            trust_env=not door.on_this_machine,
-            verify=_trust(door),
-        )
+        self._moving = threading.Lock()
+        self._left: list[httpx2.Client] = []  # to addresses the server had before; another thread may still read there
+        self._http = _connection(door, _headers(door, language))
 
     def always_send(self, name: str, value: str) -> None:
         """From now on every request carries this header."""
         self._http.headers[name] = value
 
+    def look_again(self) -> None:
+        """Before asking once more: a restarted server may have another address, told in its data folder."""
+        with self._moving:
+            door = found_again(self.door)
+            if door.url != self.door.url:
+                self._left.append(self._http)
+                self.door, self._http = door, _connection(door, self._http.headers)
+
     def close(self) -> None:
-        self._http.close()
+        for http in (*self._left, self._http):
+            http.close()
 
     def get(self, path: str, *, patience: Patience = NO_PATIENCE, **params: Any) -> Any:
         return self.ask("GET", path, params=params, patience=patience).json()
@@ -140,6 +145,7 @@ class Wire:
                 self.say_waiting(error)
             tries += 1
             time.sleep(pause)
+            self.look_again()
 
 
 def pause_before_retry(tries: int) -> float:
@@ -153,7 +159,7 @@ def error_of(response: httpx2.Response) -> YardApiError:
     try:
         told = json.loads(response.content)["error"]
         problems = [Problem(p["code"], p["message"], p.get("facts") or {}) for p in told.get("problems") or []]
-        return YardApiError(
+        return kind_of_error(response.status_code)(
             told["code"], told["message"], told.get("facts"), status=response.status_code, problems=problems
         )
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -164,8 +170,18 @@ def error_of(response: httpx2.Response) -> YardApiError:
 def in_path(name: str) -> str:
     """A name as one piece of a path. An empty one would silently ask for the whole listing."""
     if not name or name in (".", ".."):
-        raise YardApiError("client.bad_name", f"not a name: {name!r}", {"name": name}, status=400)
+        raise BadInput("client.bad_name", f"not a name: {name!r}", {"name": name}, status=400)
     return quote(name, safe="")
+
+
+def _connection(door: Door, headers: Mapping[str, str]) -> httpx2.Client:
+    return httpx2.Client(
+        base_url=door.url,
+        headers=headers,
+        timeout=httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+        trust_env=not door.on_this_machine,  # on loopback a proxy from the environment would only get in the way
+        verify=_trust(door),
+    )
 
 
 def _trust(door: Door) -> ssl.SSLContext | bool:
@@ -181,14 +197,14 @@ def _trust(door: Door) -> ssl.SSLContext | bool:
         return ssl.create_default_context(cafile=file) if file else True
     except OSError as error:
         words = f"YARD_CA_FILE {file} cannot be read: {error}"
-        raise YardApiError("client.bad_ca_file", words, {"file": file, "detail": str(error)}, status=400) from error
+        raise BadInput("client.bad_ca_file", words, {"file": file, "detail": str(error)}, status=400) from error
 
 
 def _headers(door: Door, language: str) -> dict[str, str]:
     headers = {"Accept-Language": language}
     if door.token:
         if not re.fullmatch(r"[!-~]+", door.token):
-            raise YardApiError("client.bad_token", "the token has characters no token has", status=401)
+            raise NotAllowed("client.bad_token", "the token has characters no token has", status=401)
         headers["Authorization"] = f"Bearer {door.token}"
     return headers
 
