@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engines.places import MakeYard, Yard, replica, wait_for
+from tests.engines.places import IS_ROOT, MakeYard, Yard, is_alive, replica, wait_for
 
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import MIB
@@ -133,3 +135,69 @@ def test_a_flood_that_goes_on_stays_bounded_while_it_runs(tmp_path: Path, make_y
     wait_for(lambda: path.stat().st_blocks * 512 < 2 * limit, "the middle to be dropped")
     yard.engine.stop(id, None, 0.0)
     yard.ended(id)
+
+
+_RESERVE = """exec python3 -c "
+import ctypes, time
+print('the first line', flush=True)
+reserve = ctypes.CDLL(None).fallocate
+assert reserve(1, 1, ctypes.c_int64(1 << 20), ctypes.c_int64({size})) == 0
+print('the last line', flush=True)
+time.sleep({seconds})
+" """
+
+
+def test_room_reserved_behind_the_end_of_a_log_is_taken_back_while_it_runs(tmp_path: Path, make_yard: MakeYard) -> None:
+    yard = make_yard(tmp_path / "data", log_limit_bytes=4 * MIB)
+    id = yard.launch(_RESERVE.format(size=64 * MIB, seconds=1000))
+    yard.says(id, "the last line")
+    path = yard.engine.log_path(id)
+    wait_for(lambda: path.stat().st_blocks * 512 <= 8 * MIB, "the return of what was reserved")
+    assert yard.look(id).life is Life.RUNNING
+    assert yard.log(id) == "the first line\nthe last line\n"
+
+
+def test_room_reserved_within_the_bound_is_given_back_at_the_end(tmp_path: Path, make_yard: MakeYard) -> None:
+    yard = make_yard(tmp_path / "data", log_limit_bytes=64 * MIB)
+    seen, log = yard.run(_RESERVE.format(size=32 * MIB, seconds=0))
+    assert (seen.exit_code, log) == (0, "the first line\nthe last line\n")
+    assert yard.engine.log_path(replica()).stat().st_blocks * 512 < MIB
+
+
+def test_a_log_made_huge_without_writing_ends_where_its_data_ends(tmp_path: Path, make_yard: MakeYard) -> None:
+    yard = make_yard(tmp_path / "data", log_limit_bytes=4 * MIB)
+    grow = "import os; print('output', flush=True); os.ftruncate(1, 1 << 43)"
+    id = yard.launch(f'exec python3 -c "{grow}"')
+    assert yard.ended(id)[0].exit_code == 0
+    log = LogFile(yard.engine.log_path(id))
+    assert log.size() <= 4096
+    assert b"".join(piece.data for piece in log.read(0, MIB) if not isinstance(piece, Gap)).startswith(b"output\n")
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only a room has the side door")
+def test_a_log_that_can_take_no_more_does_not_end_the_job(yard: Yard) -> None:
+    grow = "import os; os.ftruncate(1, (1 << 44) - 4096); open('/dev/stdout', 'w').write('A' * 60000)"
+    seen, _ = yard.run(f'python3 -c "{grow}"; sleep 0.5; exit 7')
+    assert (seen.cause, seen.exit_code) == (Cause.EXIT, 7)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "gpuyard-test", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs a disk of its own")
+def test_a_full_disk_ends_no_job_and_the_end_is_told_once_there_is_room(small_disk: Path, make_yard: MakeYard) -> None:
+    yard = make_yard(small_disk / "data")
+    (small_disk / "ballast").write_bytes(bytes(MIB))
+    id = yard.launch("echo ready; sleep 0.5; yes | head -c 9000000 > /dev/stderr; exit 7")
+    wait_for(lambda: "job" in yard.status(id))
+    wait_for(lambda: not is_alive(yard.status(id)["job"]["pid"]), "its end")
+    assert os.statvfs(small_disk).f_bavail == 0
+    (small_disk / "ballast").unlink()
+    seen, _ = yard.ended(id)
+    assert (seen.cause, seen.exit_code) == (Cause.EXIT, 7)

@@ -2,10 +2,14 @@
 
 The hole is punched into the file, so that no offset ever changes and a reader goes on where it was. What was dropped is
 noted in `log.gap` before it is dropped: a reader never takes the hole's zeros for output.
+
+The job has the file open and may reserve room in it that its size does not show, or make it large without writing. What
+counts is also what the disk says, and at the end the file goes no further than its data.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -13,6 +17,8 @@ import time
 from . import linux, record
 
 _BLOCK = 4096
+_BEYOND = 1 << 43  # further than any room that a job can reserve behind the end of its log
+_MOST_PARTS = 10_000  # of a log with holes, looked at to find where its data ends
 _SLOW, _FAST = 0.2, 0.002  # seconds between looks
 
 
@@ -26,13 +32,67 @@ class LogBound:
 
     def check(self) -> float:
         """Drop the middle if there is too much. Returns how long one may wait before looking again."""
+        try:
+            return self._look()
+        except OSError:  # a disk that fails for a moment must not end the job
+            return _SLOW
+
+    def settle(self) -> None:
+        """The job has ended and nobody writes any more: give back what it reserved, and the emptiness at the end."""
+        try:
+            self._look()
+            end = self._end_of_data()
+            os.ftruncate(self._fd, end)
+            if end <= self._head:
+                self._start_over()
+        except OSError:
+            return
+
+    def _look(self) -> float:
         size = os.fstat(self._fd).st_size
         if size < self._gap_end and self._gap_end > self._head:
             self._start_over()  # the job truncated its own log
         kept = size - (self._gap_end - self._head)
         if kept > self._limit:
             self._drop_up_to((size - self._tail) // _BLOCK * _BLOCK)
+        if self._takes_too_much():
+            self._take_back_reserves()
         return self._patience(size)
+
+    def _takes_too_much(self) -> bool:
+        """More on the disk than its size explains. Some filesystems reserve a good deal for a file that grows."""
+        found = os.fstat(self._fd)
+        kept = found.st_size - (self._gap_end - self._head)
+        return found.st_blocks * 512 - kept > self._limit
+
+    def _take_back_reserves(self) -> None:
+        """First what harms nobody: the middle that was dropped, and room behind the end. Where the filesystem keeps the
+        latter, cutting the file at its end frees it; a line written in that very moment is lost."""
+        if self._gap_end > self._head:
+            linux.punch_hole(self._fd, self._head, self._gap_end - self._head)
+        self._free_behind_the_end()
+        if self._takes_too_much():
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size)
+
+    def _free_behind_the_end(self) -> None:
+        """Not right behind it: the job may be writing there in this moment."""
+        end = os.fstat(self._fd).st_size // _BLOCK * _BLOCK + self._limit // 2
+        try:
+            linux.punch_hole(self._fd, end, _BEYOND)
+        except OSError:  # further than this filesystem goes
+            return
+
+    def _end_of_data(self) -> int:
+        size = os.fstat(self._fd).st_size
+        end = 0
+        for _ in range(_MOST_PARTS):
+            try:
+                end = os.lseek(self._fd, os.lseek(self._fd, end, os.SEEK_DATA), os.SEEK_HOLE)
+            except OSError as problem:
+                if problem.errno == errno.ENXIO:  # nothing but emptiness from here on
+                    return end
+                return size
+        return size
 
     def _drop_up_to(self, end: int) -> None:
         if end <= self._gap_end:

@@ -42,8 +42,10 @@ def _begin(folder: str, mouth: int) -> NoReturn:
     supervisor.begin()
     _answer(mouth, BEGUN)
     supervisor.run()
-    sys.stderr.flush()
-    os._exit(0)
+    try:
+        sys.stderr.flush()
+    finally:  # on a full disk its last words are lost, not its job's
+        os._exit(0)
 
 
 def _take_lock(folder: str) -> int | None:

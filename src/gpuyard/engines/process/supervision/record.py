@@ -48,9 +48,14 @@ def write(folder: str, name: str, data: dict[str, Any], *, durable: bool = True)
     part = os.path.join(folder, f".{name}.{os.getpid()}.{_thread.get_ident()}")
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, json.dumps(data).encode("utf-8", "surrogateescape"))
+        left = json.dumps(data).encode("utf-8", "surrogateescape")
+        while left:  # a disk that is almost full takes only a part, and says so the next time
+            left = left[os.write(fd, left) :]
         if durable:
             os.fsync(fd)
+    except OSError:
+        os.unlink(part)
+        raise
     finally:
         os.close(fd)
     os.rename(part, os.path.join(folder, name))

@@ -219,7 +219,7 @@ class Supervisor:
 
     def _finish(self, how: str) -> None:
         if self._bound:
-            self._bound.check()
+            self._bound.settle()
         code, number = _decode(self._wait_status)
         self._status |= {
             "life": record.ENDED,
@@ -245,29 +245,39 @@ class Supervisor:
                 time.sleep(1.0)
 
     def _clean(self) -> None:
-        if self._group:
-            for _ in range(50):
-                if self._group.remove():
-                    break
-                time.sleep(0.02)
-        for path in (self._request["live_mark"], (self._request["room"] or {}).get("output")):
-            if path and os.path.lexists(path):
-                os.unlink(path)
-        if self._request["tmp"]:
-            removal.remove_tree(self._request["tmp"])
+        """The end has been told. What cannot be taken away now goes with the replica's folder."""
+        try:
+            self._remove_group()
+            for path in (self._request["live_mark"], (self._request["room"] or {}).get("output")):
+                if path and os.path.lexists(path):
+                    os.unlink(path)
+            if self._request["tmp"]:
+                removal.remove_tree(self._request["tmp"])
+        except OSError:
+            _leave_trace()
+
+    def _remove_group(self) -> None:
+        for _ in range(50):
+            if not self._group or self._group.remove():
+                return
+            time.sleep(0.02)
 
     def _copy_side_door(self) -> None:
         if self._side_door is None:
             return
-        try:
-            for _ in range(_MOST_READS):
-                os.write(self._log, os.read(self._side_door, 65536))
-        except BlockingIOError:
-            return
+        for _ in range(_MOST_READS):
+            try:
+                piece = os.read(self._side_door, 65536)
+            except BlockingIOError:
+                return
+            _append(self._log, piece)
 
     def _tell(self) -> None:
         """Wake the server if one listens. If not, it will look by itself."""
-        run = os.open(self._request["run"], os.O_PATH | os.O_CLOEXEC)
+        try:
+            run = os.open(self._request["run"], os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return
         try:
             # Through the descriptor, the address is short however long the folder's path is.
             bell = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_NONBLOCK)
@@ -282,10 +292,22 @@ class Supervisor:
         self._was_told_to_go = True
 
 
+def _append(log: int, piece: bytes) -> None:
+    """What the log cannot take, on a full disk or at its largest size, is lost. The job goes on."""
+    while piece:
+        try:
+            piece = piece[os.write(log, piece) :]
+        except OSError:
+            return
+
+
 def _leave_trace() -> None:
     import traceback  # rarely needed, and it takes as long to load as all the rest
 
-    traceback.print_exc()
+    try:
+        traceback.print_exc()
+    except OSError:  # no room even for that
+        return
 
 
 def _hear(number: int, frame: object) -> None:
