@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from tests.api.yard import PASSWORD, Yard, running, wait_until
 
+from gpuyard.access.service import MOST_REFUSALS
 from gpuyard.api.parts import ApiLimits
 
 JOB = {"command": "true"}
@@ -200,3 +201,122 @@ def test_failures_at_one_address_do_not_lock_out_everybody_behind_it(fresh: Yard
 
 def log_in(client: httpx2.Client, name: str, password: str) -> httpx2.Response:
     return client.post("/api/v1/login", json={"name": name, "password": password})
+
+
+# --- tokens -------------------------------------------------------------------------------------------------------
+
+
+def works(yard: Yard, token: str) -> bool:
+    with yard.client(token) as client:
+        return client.get("/api/v1/whoami").status_code == 200
+
+
+def make_token(client: httpx2.Client, **wish: Any) -> dict[str, Any]:
+    made = client.post("/api/v1/tokens", json={"name": "made", **wish})
+    assert made.status_code == 201, made.text
+    return dict(made.json())
+
+
+def test_tokens_made_with_a_token_die_with_it(server: Yard) -> None:
+    with server.person("gran") as gran:
+        parent = make_token(gran)
+        with server.client(parent["token"]) as by_parent:
+            child = make_token(by_parent)
+        with server.client(child["token"]) as by_child:
+            grandchild = make_token(by_child)
+        sibling = make_token(gran)
+        assert works(server, grandchild["token"])
+        assert gran.delete(f"/api/v1/tokens/{parent['id']}").status_code == 200
+        assert [works(server, t["token"]) for t in (parent, child, grandchild, sibling)] == [False, False, False, True]
+        assert works(server, gran.headers["Authorization"].removeprefix("Bearer "))
+
+
+def test_tokens_an_admins_token_made_for_others_die_with_it(server: Yard) -> None:
+    server.person("plain")
+    with server.person("boss", role="admin") as boss:
+        stolen = make_token(boss, scope="admin")
+        with server.client(stolen["token"]) as thief:
+            hidden = make_token(thief, user="plain", scope="read")
+        assert works(server, hidden["token"])
+        assert boss.delete(f"/api/v1/tokens/{stolen['id']}").status_code == 200
+        assert not works(server, hidden["token"])
+
+
+def test_a_new_password_takes_all_tokens_back_but_the_one_that_asks(server: Yard) -> None:
+    with server.person("wary") as wary:
+        stolen = make_token(wary)
+        with server.client(stolen["token"]) as thief:
+            hidden = make_token(thief)
+        mine = make_token(wary)
+        with server.client(mine["token"]) as here:
+            change = {"old": PASSWORD, "new": "quite another secret"}
+            assert here.post("/api/v1/password", json=change).status_code == 200
+            assert [token["id"] for token in here.get("/api/v1/tokens").json()["items"]] == [mine["id"]]
+        assert [works(server, t["token"]) for t in (stolen, hidden, mine)] == [False, False, True]
+        assert wary.get("/api/v1/whoami").status_code == 401
+
+
+def test_the_token_that_asks_stays_even_if_it_was_made_with_another(server: Yard) -> None:
+    with server.person("heir") as heir:
+        child = make_token(heir)
+        with server.client(child["token"]) as here:
+            change = {"old": PASSWORD, "new": "quite another secret"}
+            assert here.post("/api/v1/password", json=change).status_code == 200
+            assert here.get("/api/v1/whoami").status_code == 200
+        assert heir.get("/api/v1/whoami").status_code == 401
+
+
+def test_a_password_given_by_an_admin_takes_all_tokens_back(server: Yard) -> None:
+    with server.person("reset") as reset, server.owner as owner:
+        assert owner.post("/api/v1/users/reset/password", json={"password": "given by an admin"}).status_code == 200
+        assert reset.get("/api/v1/whoami").status_code == 401
+
+
+def test_tokens_stay_when_told_so(server: Yard) -> None:
+    with server.person("calm") as calm, server.owner as owner:
+        token = make_token(calm)["token"]
+        change = {"old": PASSWORD, "new": "quite another secret", "keep_tokens": True}
+        assert calm.post("/api/v1/password", json=change).status_code == 200
+        assert works(server, token)
+        given = {"password": "given by an admin", "keep_tokens": True}
+        assert owner.post("/api/v1/users/calm/password", json=given).status_code == 200
+        assert works(server, token)
+
+
+# --- floods -------------------------------------------------------------------------------------------------------
+
+
+def test_a_flood_of_refused_tries_does_not_bury_the_trail(fresh: Yard) -> None:
+    with fresh.person("nosy") as nosy, fresh.person("quiet") as quiet, fresh.owner as owner:
+        id = owner.post("/api/v1/workloads", json=JOB).json()["id"]
+        for _ in range(MOST_REFUSALS + 20):
+            assert nosy.get(f"/api/v1/workloads/{id}").status_code == 404
+        assert quiet.get(f"/api/v1/workloads/{id}").status_code == 404
+        fresh.clock.ahead += 3601
+        assert nosy.get(f"/api/v1/workloads/{id}").status_code == 404
+        trail = owner.get("/api/v1/audit?limit=500").json()["items"]
+    refused = [(e["who"], e["action"]) for e in reversed(trail) if e["outcome"] == "refused"]
+    told = ("nosy", "workload.show")
+    assert refused == [told] * MOST_REFUSALS + [("nosy", "audit.left_out"), ("quiet", "workload.show"), told]
+
+
+def test_nobody_has_more_live_work_than_they_may(tmp_path_factory: pytest.TempPathFactory) -> None:
+    limits = ApiLimits(live_workloads_per_user=3)
+    with running(tmp_path_factory.mktemp("yard"), limits=limits) as yard:
+        flood, other = yard.person("flood"), yard.person("other")
+        key = {"Idempotency-Key": "first"}
+        first = flood.post("/api/v1/workloads", json=JOB, headers=key).json()["id"]
+        codes = [flood.post("/api/v1/workloads", json=JOB).status_code for _ in range(10)]
+        assert codes == [201] * 2 + [429] * 8
+        refused = flood.post("/api/v1/workloads", json=JOB)
+        assert refused.json()["error"]["code"] == "refused.too_many_live"
+        assert "3" in refused.json()["error"]["message"]
+        assert int(refused.headers["retry-after"]) >= 1
+        assert flood.post(f"/api/v1/workloads/{first}/rerun", json={}).status_code == 429
+        assert flood.post("/api/v1/workloads", json=JOB, headers=key).status_code == 200
+        assert other.post("/api/v1/workloads", json=JOB).status_code == 201
+        yard.start(first)
+        yard.end(first)
+        yard.clock.ahead += 2
+        assert flood.post("/api/v1/workloads", json=JOB).status_code == 201
+        assert flood.post("/api/v1/workloads", json=JOB).status_code == 429

@@ -23,6 +23,7 @@ from gpuyard.store import audit, logins, nodes, people, schema, workloads
 from gpuyard.store.backup import backup
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
+from gpuyard.store.migrations import NEWEST
 from gpuyard.store.restore import restore
 
 
@@ -231,7 +232,7 @@ def test_a_backup_from_a_newer_program_and_a_missing_one_are_refused(
     database: Database, database_url: str, tmp_path: Path
 ) -> None:
     backup(database, tmp_path / "backup")
-    newer = gzip.decompress((tmp_path / "backup").read_bytes()).replace(b'"0001"', b'"9999"')
+    newer = gzip.decompress((tmp_path / "backup").read_bytes()).replace(f'"{NEWEST}"'.encode(), b'"9999"')
     (tmp_path / "newer").write_bytes(gzip.compress(newer))
     with pytest.raises(Conflict) as caught:
         restore(database_url, tmp_path / "newer", force=True)

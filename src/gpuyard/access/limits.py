@@ -169,3 +169,21 @@ class AddressLimit:
         self._tries = {key: tries for key, tries in self._tries.items() if self._weight(key, now) > 0}
         while len(self._tries) >= MOST_KEYS:
             self._tries.pop(next(iter(self._tries)))
+
+
+class Ration:
+    """Counts by key within an hour that begins with the first; what to do with the number is the caller's."""
+
+    def __init__(self, window_seconds: float = 3600.0) -> None:
+        self._window = window_seconds
+        self._given: dict[str, tuple[int, float]] = {}  # how many, and when the hour ends
+        self._lock = threading.Lock()
+
+    def take(self, key: str, now: float) -> tuple[int, float]:
+        """The number of this one in its hour, from 1 on, and when that hour ends."""
+        with self._lock:
+            number, until = self._given.get(key, (0, 0.0))
+            if not until - self._window <= now < until:
+                number, until = 0, now + self._window
+            self._given[key] = (number + 1, until)
+            return number + 1, until

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gpuyard.access import audit, sessions, tokens
 from gpuyard.access.actors import Actor, Scope, Via
-from gpuyard.access.limits import LoginLimits
+from gpuyard.access.limits import LoginLimits, Ration
 from gpuyard.access.memory import RecentActors
 from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import MOST_LENGTH, Passwords, check_strength, make_one_time_password
@@ -22,6 +22,7 @@ from gpuyard.store.database import Connection, Database
 FIRST_ADMIN, FIRST_GROUP = "admin", "default"
 SYSTEM = "system"
 SWEEP_SECONDS = 600.0
+MOST_REFUSALS = 60  # of one person in an hour that the trail tells of one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Access:
         self._passwords = passwords or Passwords()
         self._recent = RecentActors(self.rules.remember_seconds)
         self._tries = LoginLimits()
+        self._refusals = Ration()
         self._used_tokens: dict[str, float] = {}
         self._used_lock = threading.Lock()
         self._sweep_at = 0.0
@@ -184,8 +186,8 @@ class Access:
             audit.record(conn, actor, Action.LOG_OUT, actor.name, self._clock())
         self.forget()
 
-    def change_password(self, actor: Actor, old: str, new: str) -> None:
-        """One's own. Every other login of the same person ends."""
+    def change_password(self, actor: Actor, old: str, new: str, *, keep_tokens: bool = False) -> None:
+        """One's own. Every other login of the same person ends, and every other token unless told to keep them."""
         now = self._clock()
         self._count_try(actor.name, actor.address, now)
         with self._database.read() as conn:
@@ -198,7 +200,8 @@ class Access:
         with self._database.write() as conn:
             people.set_password(conn, actor.name, hashed, must_change=False)
             logins.remove_sessions_of(conn, actor.name, but=actor.session_hash or None)
-            audit.record(conn, actor, Action.CHANGE_OWN_PASSWORD, actor.name, now)
+            count = 0 if keep_tokens else tokens.revoke_all(conn, actor.name, now, but=actor.token_id)
+            audit.record(conn, actor, Action.CHANGE_OWN_PASSWORD, actor.name, now, facts={"tokens": count})
         self.forget()
 
     def hash_new_password(self, password: str, name: str) -> str:
@@ -235,9 +238,17 @@ class Access:
     # --- keeping the books ----------------------------------------------------------------------------------------
 
     def note_refusal(self, actor: Actor, refused: Refused) -> None:
-        """Somebody reached for what is not theirs."""
+        """Somebody reached for what is not theirs. A flood of that is told in one line, lest it bury the rest."""
+        now = self._clock()
+        number, until = self._refusals.take(actor.name, now)
+        if number > MOST_REFUSALS + 1:
+            return
         with self._database.write() as conn:
-            audit.record(conn, actor, refused.action, refused.target.name, self._clock(), outcome=audit.REFUSED)
+            if number <= MOST_REFUSALS:
+                audit.record(conn, actor, refused.action, refused.target.name, now, outcome=audit.REFUSED)
+            else:
+                facts = {"told": MOST_REFUSALS, "until": until}
+                audit.record(conn, actor, "audit.left_out", actor.name, now, outcome=audit.REFUSED, facts=facts)
 
     def tidy(self) -> None:
         """Now and then: write down which tokens were used, forget sessions that have run out."""

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from gpuyard.api import admin, cluster, groups, logs, session, tokens, users, workloads
+from gpuyard.api.crowd import Crowd
 from gpuyard.api.description import describe
 from gpuyard.api.errors import answer_errors
 from gpuyard.api.following import Followers
@@ -38,6 +39,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.parts = parts
     app.state.simulated = SimulatedDevices(parts.database)
     app.state.together = Together(parts.database)
+    app.state.crowd = Crowd(parts.limits.live_workloads_per_user)
     app.state.uploads = Uploads(parts.limits)
     app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
     for noun in (workloads, logs, cluster, session, tokens, users, groups, admin):

@@ -20,6 +20,7 @@ from gpuyard.access import rights
 from gpuyard.access.actors import Actor, Via
 from gpuyard.access.rights import Action, Target
 from gpuyard.access.service import Credentials
+from gpuyard.api.crowd import Crowd
 from gpuyard.api.errors import language_of
 from gpuyard.api.front import SAFE_METHODS
 from gpuyard.api.parts import Parts
@@ -42,6 +43,7 @@ class Caller:
     language: words.LanguageName
     simulated: SimulatedDevices
     together: Together
+    crowd: Crowd
 
     @property
     def now(self) -> float:
@@ -74,7 +76,7 @@ class Guard:
         _check_csrf(request, actor)
         rights.require(actor, self.action)
         shared = request.app.state
-        return Caller(actor, parts, language_of(request), shared.simulated, shared.together)
+        return Caller(actor, parts, language_of(request), shared.simulated, shared.together, shared.crowd)
 
 
 def needs(action: Action) -> Any:

@@ -40,6 +40,7 @@ NewPassword = Annotated[  # the lengths are told here and judged in `access`, wh
     StringConstraints(min_length=1, max_length=1024),
     Field(json_schema_extra={"format": "password", "minLength": 10, "maxLength": 256}),
 ]
+KEEP_TOKENS: bool = Field(default=False, description="left out: they stop working, but for the one that asks")
 
 
 class In(BaseModel):
@@ -331,6 +332,7 @@ class WhoAmIOut(Out):
 class PasswordIn(In):
     old: Password
     new: NewPassword
+    keep_tokens: bool = KEEP_TOKENS
 
 
 class UserIn(In):
@@ -352,6 +354,7 @@ class UserMade(UserOut):
 
 class NewPasswordIn(In):
     password: NewPassword | None = None
+    keep_tokens: bool = KEEP_TOKENS
 
 
 class NewPasswordOut(Out):

@@ -47,6 +47,8 @@ class ApiLimits:
     upload_seconds: float = 60.0
     """An upload may take this long, and longer as long as it keeps up `upload_bytes_per_second` beyond that."""
     upload_bytes_per_second: float = 100_000.0
+    live_workloads_per_user: int = 10_000
+    """Waiting, running or paused at a time."""
     followers_per_user: int = 32
     followers: int = 512
     heartbeat_seconds: float = 10.0

@@ -58,6 +58,7 @@ def who_am_i(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
 
 @doors.post("/password", response_model=models.Done)
 def change_password(caller: Annotated[Caller, needs(Action.CHANGE_OWN_PASSWORD)], passwords: models.PasswordIn) -> Any:
-    """One's own. All other sessions of the same person end."""
-    caller.parts.access.change_password(caller.actor, passwords.old, passwords.new)
+    """One's own. All other sessions of the same person end, and all other tokens unless told to keep them."""
+    access, keep_tokens = caller.parts.access, passwords.keep_tokens
+    access.change_password(caller.actor, passwords.old, passwords.new, keep_tokens=keep_tokens)
     return models.Done()

@@ -160,6 +160,7 @@ def _writer(
         known = rows.find_by_key(conn, workload.owner, key) if key is not None else None
         if known is not None:
             return _taken_before(conn, known, key, digest), False
+        caller.crowd.let_in(conn, workload.owner, now)
         rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
         audit.record(conn, actor, Action.SUBMIT, workload.id, now, facts=facts)
         return workload, True

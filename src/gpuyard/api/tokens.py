@@ -39,7 +39,9 @@ def make_token(caller: Annotated[Caller, needs(Action.MAKE_TOKEN)], wish: models
     expires_at = now + wish.days * DAY if wish.days is not None else tokens.default_expiry(caller.actor, now)
     caller.require(Action.MAKE_TOKEN, TokenOf(wish.name, user, wish.scope, expires_at))
     with caller.parts.database.write() as conn:
-        row, secret = tokens.make_token(conn, user, wish.name, wish.scope, expires_at, now)
+        row, secret = tokens.make_token(
+            conn, user, wish.name, wish.scope, expires_at, now, parent=caller.actor.token_id or None
+        )
         facts = {"user": user, "name": wish.name, "scope": wish.scope.value}
         audit.record(conn, caller.actor, Action.MAKE_TOKEN, row.id, now, facts=facts)
     return models.TokenMade(**_fields(row), token=secret)
@@ -49,14 +51,15 @@ def make_token(caller: Annotated[Caller, needs(Action.MAKE_TOKEN)], wish: models
 def revoke_token(
     caller: Annotated[Caller, needs(Action.REVOKE_TOKEN)], id: Annotated[str, Path(description="the token's id")]
 ) -> Any:
-    """It stops working at once."""
+    """It stops working at once, and so does every token that was made with it."""
     with caller.parts.database.write() as conn:
         token = logins.get_token(conn, id)
         if token is None or not tokens.is_good(token, caller.now):
             raise NotFound(because(Code.NOT_FOUND, what="token", name=id[:80]))
         caller.require(Action.REVOKE_TOKEN, TokenOf(token.id, token.user))
-        logins.revoke_token(conn, id, caller.now)
-        audit.record(conn, caller.actor, Action.REVOKE_TOKEN, id, caller.now, facts={"user": token.user})
+        count = tokens.revoke(conn, [id], caller.now)
+        facts = {"user": token.user, "tokens": count}
+        audit.record(conn, caller.actor, Action.REVOKE_TOKEN, id, caller.now, facts=facts)
     caller.parts.access.forget()
     return models.Done()
 

@@ -104,8 +104,8 @@ def change_user(caller: Annotated[Caller, needs(Action.CHANGE_USER)], name: Name
 def set_password(
     caller: Annotated[Caller, needs(Action.SET_PASSWORD)], name: Name, wish: models.NewPasswordIn | None = None
 ) -> Any:
-    """Give someone a new password. All their sessions end."""
-    given = wish.password if wish else None
+    """Give someone a new password. All their sessions end, and all their tokens unless told to keep them."""
+    given, keep_tokens = (wish.password, wish.keep_tokens) if wish else (None, False)
     one_time = None if given else make_one_time_password()
     with caller.parts.database.read() as conn:
         find_user(conn, name)
@@ -113,7 +113,8 @@ def set_password(
     with caller.parts.database.write() as conn:
         people.set_password(conn, name, hashed, must_change=one_time is not None)
         logins.remove_sessions_of(conn, name)
-        audit.record(conn, caller.actor, Action.SET_PASSWORD, name, caller.now)
+        count = 0 if keep_tokens else tokens.revoke_all(conn, name, caller.now, but=caller.actor.token_id)
+        audit.record(conn, caller.actor, Action.SET_PASSWORD, name, caller.now, facts={"tokens": count})
     caller.parts.access.forget()
     return models.NewPasswordOut(password=one_time)
 

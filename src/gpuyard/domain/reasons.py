@@ -72,6 +72,7 @@ class Code(StrEnum):
     PASSWORD_CHANGE_NEEDED = "refused.password_change_needed"  # (none)  # noqa: S105
     WEAK_PASSWORD = "refused.weak_password"  # least  # noqa: S105
     TOO_MANY_TRIES = "refused.too_many_tries"  # seconds
+    TOO_MANY_LIVE = "refused.too_many_live"  # limit
     BAD_CSRF = "refused.bad_csrf"  # (none)
     WRONG_STATE = "refused.wrong_state"  # action, state
     IN_USE = "refused.in_use"  # what, name, by

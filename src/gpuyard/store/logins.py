@@ -26,6 +26,7 @@ class TokenRow:
     expires_at: float | None = None
     last_used_at: float | None = None
     revoked_at: float | None = None
+    parent: str | None = None  # the token it was made with
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,11 @@ def tokens_of(conn: sa.Connection, user: str | None = None) -> list[TokenRow]:
     if user is not None:
         query = query.where(tokens.c.user_name == user)
     return [_read_token(row) for row in conn.execute(query)]
+
+
+def made_with(conn: sa.Connection, id: str) -> list[str]:
+    """The ids of the tokens that were made with this one."""
+    return list(conn.execute(sa.select(tokens.c.id).where(tokens.c.parent == id)).scalars())
 
 
 def token_used(conn: sa.Connection, id: str, now: float) -> None:
@@ -119,6 +125,7 @@ def _read_token(row: Any) -> TokenRow:
         row.expires_at,
         row.last_used_at,
         row.revoked_at,
+        row.parent,
     )
 
 

@@ -78,6 +78,7 @@ sa.Index(
     sqlite_where=sa.text(LIVE),
     postgresql_where=sa.text(LIVE),
 )
+sa.Index("ix_workloads_live_owner", workloads.c.owner, sqlite_where=sa.text(LIVE), postgresql_where=sa.text(LIVE))
 sa.Index("ix_workloads_newest", workloads.c.submitted_at, workloads.c.id)
 sa.Index("ix_workloads_owner", workloads.c.owner, workloads.c.submitted_at, workloads.c.id)
 sa.Index("ix_workloads_group", workloads.c.group_name, workloads.c.submitted_at, workloads.c.id)
@@ -211,8 +212,10 @@ tokens = sa.Table(
     sa.Column("expires_at", Seconds),
     sa.Column("last_used_at", Seconds),
     sa.Column("revoked_at", Seconds),
+    sa.Column("parent", PlainText),  # the token it was made with, if it was made with one
 )
 sa.Index("ix_tokens_user", tokens.c.user_name)
+sa.Index("ix_tokens_parent", tokens.c.parent)
 
 sessions = sa.Table(
     "sessions",

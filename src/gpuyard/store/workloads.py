@@ -37,6 +37,7 @@ __all__ = [
     "Visibility",
     "WorkloadFilter",
     "attempts",
+    "count_live",
     "delete_ended_before",
     "find_by_key",
     "get",
@@ -60,6 +61,11 @@ _AT_ONCE = 400  # ids in one query: well below what either database takes
 _insert_workload = sa.insert(workloads)
 _insert_story = sa.insert(story_lines)
 _live_query = sa.select(*WORKLOAD_COLUMNS).where(sa.text(LIVE)).order_by(workloads.c.submitted_at, workloads.c.id)
+_count_live = (
+    sa.select(sa.func.count())
+    .select_from(workloads)
+    .where(sa.text(LIVE), workloads.c.owner == sa.bindparam("its_owner"))
+)
 _live_attempts = newest_attempts(sa.text(f"workloads.{LIVE}"))  # type: ignore[arg-type]
 _by_ids = workloads.c.id.in_(sa.bindparam("ids", expanding=True))
 _ids_query = sa.select(*WORKLOAD_COLUMNS).where(_by_ids)
@@ -126,6 +132,11 @@ def live(conn: sa.Connection) -> list[Workload]:
     """Everything that has not ended, oldest first, with its newest attempt. Costs nothing for what has ended."""
     rows = conn.execute(_live_query).all()
     return read_workloads(rows, read_attempts(conn, *_live_attempts, {}))
+
+
+def count_live(conn: sa.Connection, owner: str) -> int:
+    """How many of this owner have not ended. Costs nothing for what has ended, nor for what others have."""
+    return int(conn.execute(_count_live, {"its_owner": owner}).scalar_one())
 
 
 def save(conn: sa.Connection, before: Workload, after: Workload, story: Sequence[StoryEvent]) -> bool:

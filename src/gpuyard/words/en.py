@@ -224,6 +224,9 @@ SENTENCES: Mapping[Code, Template] = {
         "The password is too easy to guess. Choose another[ of at least {least} characters], not your name."
     ),
     Code.TOO_MANY_TRIES: "Too many tries. Wait[ {seconds:seconds}] and try again.",
+    Code.TOO_MANY_LIVE: (
+        "You have too many workloads that have not ended[ (at most {limit})]. Wait until some end, or stop some."
+    ),
     Code.BAD_CSRF: "The page is out of date. Reload it and try again.",
     Code.WRONG_STATE: _wrong_state,
     Code.IN_USE: "The {what:noun}[ {name}] is in use[ by {by}].",

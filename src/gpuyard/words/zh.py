@@ -187,6 +187,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.PASSWORD_CHANGE_NEEDED: "当前密码是别人设置的，请先改成自己的密码：`yard password`。",
     Code.WEAK_PASSWORD: "密码太容易猜到。[至少 {least} 个字符，]不要用自己的名字，也不要用常见密码。",
     Code.TOO_MANY_TRIES: "尝试次数太多，请[等 {seconds:seconds}]稍后再试。",
+    Code.TOO_MANY_LIVE: "你未结束的任务太多了[（最多 {limit} 个）]。请等一些任务结束，或停掉一些。",
     Code.BAD_CSRF: "页面已过期，请刷新后重试。",
     Code.WRONG_STATE: _wrong_state,
     Code.IN_USE: "{what:noun}[ {name} ]正在被使用[（{by}）]。",

@@ -1,0 +1,44 @@
+"""From an older schema to the newest: what was there is still there and means the same."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import sqlalchemy as sa
+
+from gpuyard.store import logins, workloads
+from gpuyard.store.database import Database, parse_url
+from gpuyard.store.migrate import migrate, revision_of
+from gpuyard.store.migrations import NEWEST
+
+USER = "INSERT INTO users VALUES ('ann', 'hash', {no}, 7000, {yes}, {no}, 1.0)"
+TOKEN = "INSERT INTO tokens VALUES ('t1', 'h1', 'ann', 'ci', 'write', 1.0, NULL, 2.0, NULL)"
+
+
+def test_tokens_of_the_first_schema_were_made_with_no_other(database_url: str) -> None:
+    url = parse_url(database_url)
+    with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
+        migrate(conn, "0001")
+        no, yes = ("false", "true") if old.dialect == "postgresql" else ("0", "1")
+        conn.exec_driver_sql(USER.format(no=no, yes=yes))
+        conn.exec_driver_sql(TOKEN)
+    with closing(Database.open(database_url)) as database:
+        with database.read() as conn:
+            assert revision_of(conn) == NEWEST
+            before = logins.TokenRow("t1", "h1", "ann", "ci", "write", 1.0, None, 2.0, None)
+            assert logins.get_token(conn, "t1") == before
+        with database.write() as conn:
+            logins.add_token(conn, logins.TokenRow("t2", "h2", "ann", "ci", "write", 1.0, parent="t1"))
+            assert logins.made_with(conn, "t1") == ["t2"]
+
+
+def test_what_someone_has_live_is_counted_from_an_index(database: Database) -> None:
+    query = "SELECT count(*) FROM workloads WHERE state NOT IN ('succeeded', 'failed', 'stopped') AND owner = 'ann'"
+    with database.write() as conn:
+        assert workloads.count_live(conn, "ann") == 0
+        if database.dialect == "postgresql":
+            conn.exec_driver_sql("SET LOCAL enable_seqscan = off")
+            plan = conn.exec_driver_sql(f"EXPLAIN {query}").all()
+        else:
+            plan = conn.execute(sa.text(f"EXPLAIN QUERY PLAN {query}")).all()
+    assert "ix_workloads_live_owner" in str(plan)
