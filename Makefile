@@ -40,7 +40,8 @@ run: .venv/.server name-yard ## set up and start the platform in the background
 	@echo "  yard run --cards 2 -- python3 -c \"print('hello')\""
 	@echo "  yard ls      what runs and why the rest waits / 正在运行的任务，以及其余任务为何等待"
 	@echo "  yard --help  everything else / 其他全部命令"
-	@echo "  make stop    stop the platform; running work goes on / 停止平台，正在运行的任务继续"
+	@echo "  make stop    stop the platform; running work goes on, make run starts it again /"
+	@echo "               停止平台，正在运行的任务继续；make run 再次启动"
 
 stop: .venv/.server ## stop the platform; running work goes on
 	@if $(YARD) whoami >/dev/null 2>&1; then $(YARD) down --data "$(YARD_DATA)"; \

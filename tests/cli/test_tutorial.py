@@ -1,4 +1,4 @@
-"""The tutorial works: every command on the page is run, in its order."""
+"""The pages work: every command of the tutorial is run in its order, and the job file of the README as written."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.cli.yard import PROJECT, Yard
 
+READMES = [PROJECT / name for name in ("README.md", "README.zh.md")]
 PAGES = [PROJECT / "docs/tutorials" / name for name in ("first-job.md", "first-job.zh.md")]
 
 
 def blocks(page: Path, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def as_make_run_starts_it(yard: Yard) -> None:
+    """`make run` itself would set up this very clone; what it starts is what it says."""
+    cards = re.search(r"^CARDS .*,,(.*)\)$", (PROJECT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert cards is not None
+    assert cards[1] == "--simulate-cards 8"
+    yard.up("--engine", "process", *cards[1].split())
 
 
 def test_both_languages_show_the_same_commands() -> None:
@@ -23,21 +33,48 @@ def test_both_languages_show_the_same_commands() -> None:
     assert len(english) >= 9
 
 
+@pytest.mark.parametrize("kind", ["yaml", "python"])
+def test_both_readmes_show_the_same_job(kind: str) -> None:
+    assert blocks(READMES[0], kind) == blocks(READMES[1], kind)
+
+
+def test_the_job_of_the_readme_works_on_a_fresh_platform(yard: Yard) -> None:
+    as_make_run_starts_it(yard)
+    (file,) = blocks(READMES[0], "yaml")
+    (commands,) = (block for block in blocks(READMES[0], "sh") if "yard submit" in block)
+    (python,) = blocks(READMES[0], "python")
+    (yard.home / "job.yaml").write_text(file)
+    (yard.home / "train.py").write_text("import sys; print('trained', *sys.argv[1:])\n")
+    done = run_in_bash(yard, commands + in_python(python))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "trained --lr 0.1\n" in done.stdout
+    assert "succeeded" in done.stdout
+
+
 def test_every_command_of_the_tutorial_works(yard: Yard) -> None:
-    *shell, last = blocks(PAGES[0], "sh")
+    first, *shell, last = blocks(PAGES[0], "sh")
+    assert first == "make run\n"
+    as_make_run_starts_it(yard)
     (python,) = blocks(PAGES[0], "python")
+    done = run_in_bash(yard, "".join(shell) + in_python(python) + last)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "my cards: " in done.stdout
+    for words in ("hello", "epoch 2", "going on after epoch 3", "my turn", "hello from a file", "succeeded"):
+        assert f"{words}\n" in done.stdout
+
+
+def in_python(text: str) -> str:
+    return f"{shlex.quote(sys.executable)} - <<'END_OF_PYTHON'\n{text}END_OF_PYTHON\n"
+
+
+def run_in_bash(yard: Yard, script: str) -> subprocess.CompletedProcess[str]:
     define = f'yard() {{ {shlex.join(yard.command())} "$@"; }}\n'
-    python_run = f"{shlex.quote(sys.executable)} - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
-    script = "set -eu\n" + define + "".join(shell) + python_run + last
-    done = subprocess.run(
-        ["bash", "-c", script],
+    return subprocess.run(
+        ["bash", "-c", "set -eu\n" + define + script],
         cwd=yard.home,
-        env=yard.environment(YARD_PORT="0", YARD_ENGINE="process"),
+        env=yard.environment(),
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    for words in ("hello\n", "epoch 2\n", "my turn\n", "hello from a file\n", "succeeded\n"):
-        assert words in done.stdout
