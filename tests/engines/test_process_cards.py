@@ -13,8 +13,13 @@ import pytest
 from tests.engines.places import IS_ROOT, MakeYard, Yard, replica, wait_for
 
 from gpuyard.devices.probe import CardReading
+from gpuyard.devices.simulated import SimulatedProbe
 from gpuyard.domain.cluster import Card
 from gpuyard.domain.workload import Life
+from gpuyard.engines.process.cards import BEING_LOOKED_AT, CardWatch
+from gpuyard.engines.process.engine import BOOT_ID
+from gpuyard.engines.process.layout import Layout
+from gpuyard.engines.process.replicas import Replicas
 
 HOLD = 'exec 9<>"$YARD_CARD_PATHS"; echo ready; sleep 1000'
 
@@ -55,6 +60,57 @@ def test_a_card_held_by_a_replica_it_was_not_given_to_is_in_trouble(yard_with_ca
     request = folder / "request.json"
     request.write_text(request.read_text().replace('"cards": [3]', '"cards": [2]'))
     assert set(troubles(yard_with_cards)) == {3}
+
+
+_TAKE = """
+import array, os, socket, time
+door = socket.socket(socket.AF_UNIX); door.bind(chr(0) + "DOOR"); door.listen(1); print("ready", flush=True)
+said, sent, _, _ = door.accept()[0].recvmsg(1, socket.CMSG_SPACE(4))
+print("took", os.readlink("/proc/self/fd/%d" % array.array("i", sent[0][2])[0]), flush=True); time.sleep(1000)
+"""
+
+_PASS_ON = """
+import array, os, socket
+card = os.open(os.environ["YARD_CARD_PATHS"], os.O_RDWR)
+door = socket.socket(socket.AF_UNIX); door.connect(chr(0) + "DOOR")
+door.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [card]))])
+"""
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="without a room every card is visible")
+def test_a_card_passed_on_to_another_job_is_in_trouble_until_that_one_ends(yard_with_cards: Yard) -> None:
+    """The file was opened in a room that is gone: its name is lost, it is still the same file."""
+    yard, taker, giver = yard_with_cards, replica(1), replica(2)
+    door = f"gpuyard-test-{os.getpid()}"
+    yard.engine.launch(yard.request(taker, "python3", "-c", _TAKE.replace("DOOR", door), owner="bob"))
+    yard.says(taker, "ready")
+    yard.engine.launch(yard.request(giver, "python3", "-c", _PASS_ON.replace("DOOR", door), cards=[2]))
+    assert yard.ended(giver)[0].exit_code == 0
+    yard.says(taker, "took")
+    wait_for(lambda: troubles(yard).get(2, "").startswith(f"held by pid {yard.status(taker)['job']['pid']} "))
+    assert set(troubles(yard)) == {2}
+    yard.engine.stop(taker, None, 0.0)
+    yard.ended(taker)
+    wait_for(lambda: troubles(yard) == {}, "the card to be free")
+
+
+def test_a_card_given_back_is_not_given_out_before_a_look_that_began_later_is_finished(tmp_path: Path) -> None:
+    """Nobody waits for a look here: the first answer after the end cannot know who kept the card."""
+    cards = SimulatedProbe(tmp_path, 2).look()
+    layout = Layout(tmp_path)
+    layout.prepare()
+    watch = CardWatch(Replicas(layout, None, str(BOOT_ID)), patience_seconds=0.0)
+    try:
+        assert [card.trouble for card in watch.name_holders(cards)] == [BEING_LOOKED_AT] * 2
+        wait_for(lambda: all(not card.trouble for card in watch.name_holders(cards)))
+        layout.live_mark(replica()).touch()
+        watch.note_given(replica(), [cards[1]])
+        assert all(not card.trouble for card in watch.name_holders(cards))
+        layout.live_mark(replica()).unlink()
+        assert [card.trouble for card in watch.name_holders(cards)] == ["", BEING_LOOKED_AT]
+        wait_for(lambda: all(not card.trouble for card in watch.name_holders(cards)))
+    finally:
+        watch.close()
 
 
 def test_a_double_forked_holder_dies_with_its_job_and_the_card_is_free(yard_with_cards: Yard) -> None:

@@ -32,6 +32,11 @@ def test_work_that_would_run_as_root_is_refused(yard: Yard) -> None:
     assert refused.value.reason.code is Code.ENGINE_CANNOT
 
 
+def test_the_number_of_open_files_is_large_and_not_absurd(yard: Yard) -> None:
+    _, log = yard.run("ulimit -Hn; ulimit -Sn")
+    assert all(int(word) <= 65_536 for word in log.split())
+
+
 def test_it_starts_in_its_home_which_is_its_own(yard: Yard) -> None:
     _, log = yard.run("pwd; echo $HOME; touch here && stat -c '%u %a' .")
     home = yard.data / "files" / "user" / "ann"
@@ -277,6 +282,19 @@ def test_a_shipped_folder_cannot_write_outside(yard: Yard, tmp_path: Path, name:
     assert not [path for path in found if "work" not in path.parts]
     if name.startswith(".."):
         assert seen.cause is Cause.LAUNCH
+
+
+def test_a_small_file_does_not_unpack_into_one_that_fills_the_disk(yard: Yard, tmp_path: Path) -> None:
+    shipped = tmp_path / "shipped.tar.gz"
+    with tarfile.open(shipped, "w:gz") as tar:
+        for number in range(3):
+            info = tarfile.TarInfo(f"zeros{number}")
+            info.size = 30 * MIB
+            tar.addfile(info, io.BytesIO(bytes(info.size)))
+    seen, _ = yard.run("true", workdir=shipped)
+    assert seen.cause is Cause.LAUNCH
+    assert seen.reason is not None
+    assert seen.reason.facts["detail"] == "the shipped folder unpacks to more than 64 MiB"
 
 
 def _add(tar: tarfile.TarFile, name: str, text: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _FIRST_USER_UID = 1000
+_MOST_FILES = 100_000  # of one process; more than any job may open, so none hides behind the rest
 # Services that keep every card open and use none: monitoring and the driver's own. They count only as such when they do
 # not run as an ordinary user, so that nobody hides behind their names (which the kernel cuts at 15 characters).
 _BYSTANDERS = frozenset(
@@ -54,24 +55,33 @@ def find_holders(paths: Iterable[str]) -> dict[str, list[Holder]]:
 
 
 def _held_by(pid: int, names: set[str], wanted: dict[tuple[int, int], str]) -> set[str]:
-    """Only links with the right last name are looked at closer: asking a file on a hung disk would hang."""
-    folder = f"/proc/{pid}/fd"
+    """Only links whose name may be meant are looked at closer: asking a file on a hung disk would hang."""
     held: set[str] = set()
     try:
-        numbers = os.listdir(folder)
+        folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:  # gone, or not ours to look at
         return held
-    for number in numbers:
-        link = f"{folder}/{number}"
-        try:
-            goal = os.readlink(link)
-            if os.path.basename(goal.removesuffix(" (deleted)")) in names:
-                path = wanted.get(_identity(os.stat(link)))
-                if path is not None:
-                    held.add(path)
-        except OSError:
-            continue
+    try:
+        for number in os.listdir(folder)[:_MOST_FILES]:
+            path = _held_at(folder, number, names, wanted)
+            if path is not None:
+                held.add(path)
+    except OSError:
+        return held
+    finally:
+        os.close(folder)
     return held
+
+
+def _held_at(folder: int, number: str, names: set[str], wanted: dict[tuple[int, int], str]) -> str | None:
+    """A file whose mount is gone, with the room in which it was opened, has lost its name: the link says `/`."""
+    try:
+        goal = os.readlink(number, dir_fd=folder)
+        if goal != "/" and goal.rpartition("/")[2].removesuffix(" (deleted)") not in names:
+            return None
+        return wanted.get(_identity(os.stat(number, dir_fd=folder)))
+    except OSError:
+        return None
 
 
 def _key(path: str) -> tuple[int, int] | None:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpuyard.devices.holders import find_holders
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Card, Node
 from gpuyard.domain.errors import EngineError, EngineUnsure
@@ -20,6 +19,7 @@ from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Life, ReplicaId, Seen
 from gpuyard.engines.process import machine as this_machine
 from gpuyard.engines.process import people, starter, verdicts
+from gpuyard.engines.process.cards import CardWatch
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.replicas import Replicas
 from gpuyard.engines.process.requests import Machine, render
@@ -68,12 +68,13 @@ class ProcessEngine:
         self._replicas = Replicas(
             layout, cgroups.find_parent(str(cgroup_root), this_machine.OWN_GROUPS), str(boot_id_path)
         )
+        self._cards = CardWatch(self._replicas)
         self._bell = WakeBell(layout.run)
 
     # --- the five verbs -------------------------------------------------------------------------------------------
 
     def nodes(self) -> Sequence[Node]:
-        cards = self._name_holders([card for probe in self._probes for card in probe.look()])
+        cards = self._cards.name_holders([card for probe in self._probes for card in probe.look()])
         cpu, memory = this_machine.cpu_milli(self._cgroup_root), this_machine.memory(self._cgroup_root)
         return [Node(self._node, cpu, memory, tuple(cards))]
 
@@ -122,6 +123,7 @@ class ProcessEngine:
 
     def close(self) -> None:
         self._bell.close()
+        self._cards.close()
         for probe in self._probes:
             probe.close()
 
@@ -173,9 +175,10 @@ class ProcessEngine:
         if self._machine.is_root:
             people.write_names(request, folder, self._layout.home(request.owner))
         group = self._replicas.group_for(request.id)
-        data = render(request, self._machine, self._given_cards(request), group)
-        record.write(str(folder), record.REQUEST, data)
+        cards = self._given_cards(request)
+        record.write(str(folder), record.REQUEST, render(request, self._machine, cards, group))
         self._layout.live_mark(request.id).touch()
+        self._cards.note_given(request.id, cards)
 
     def _given_cards(self, request: LaunchRequest) -> list[Card]:
         wanted = {share.index for share in request.allotment.cards}
@@ -249,20 +252,6 @@ class ProcessEngine:
             return True
         finally:
             os.close(lock)
-
-    def _name_holders(self, cards: Sequence[Card]) -> list[Card]:
-        """A card still open in a process that it was not given to must not be given out."""
-        held = find_holders(card.path for card in cards if card.path)
-        if not held:
-            return list(cards)
-        owners = self._replicas.pids_by_card()
-        return [self._with_holder(card, held.get(card.path, []), owners) for card in cards]
-
-    def _with_holder(self, card: Card, held: Sequence[Any], owners: Mapping[tuple[str, int], set[int]]) -> Card:
-        strangers = [holder for holder in held if holder.pid not in owners.get((card.device, card.index), set())]
-        if not strangers or card.trouble:
-            return card
-        return replace(card, trouble=f"held by {strangers[0]}", holder_pid=strangers[0].pid)
 
     def _is_old(self, id: ReplicaId) -> bool:
         """A mark that precedes its replica by more than any launch takes."""

@@ -17,6 +17,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+CardName = tuple[str, int]  # device, index
+
+
 class Replicas:
     def __init__(self, layout: Layout, group_parent: dict[str, Any] | None, boot_id_path: str) -> None:
         self._layout = layout
@@ -75,9 +78,25 @@ class Replicas:
                 if stray.kill():
                     stray.remove()
 
-    def pids_by_card(self) -> dict[tuple[str, int], set[int]]:
-        """(device, index) -> processes of the living replicas it was given to."""
-        owners: dict[tuple[str, int], set[int]] = {}
+    def may_live(self, id: ReplicaId) -> bool:
+        """Begun or about to begin, and not known to have ended."""
+        if not self._layout.live_mark(id).exists():
+            return False
+        status = record.read(str(self._layout.replica(id)), record.STATUS)
+        return status is None or status.get("life") != record.ENDED
+
+    def cards_given(self) -> dict[ReplicaId, frozenset[CardName]]:
+        """The cards of every replica that may live and has some."""
+        given: dict[ReplicaId, frozenset[CardName]] = {}
+        for id in self._layout.live_ids():
+            request = record.read(str(self._layout.replica(id)), record.REQUEST)
+            if request and request["cards"]:
+                given[id] = frozenset((request["device"], index) for index in request["cards"])
+        return given
+
+    def pids_by_card(self) -> dict[CardName, set[int]]:
+        """Card -> processes of the living replicas it was given to."""
+        owners: dict[CardName, set[int]] = {}
         for id in self._layout.live_ids():
             folder = str(self._layout.replica(id))
             request, status = record.read(folder, record.REQUEST), record.read(folder, record.STATUS)

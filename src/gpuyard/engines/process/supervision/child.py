@@ -10,10 +10,15 @@ from . import cgroups, linux, room
 
 TYPE_CHECKING = False  # loading typing would cost every replica a tenth of its start
 if TYPE_CHECKING:
+    from tarfile import TarInfo
     from typing import IO, Any, NoReturn
 
 NOT_FOUND, NOT_ALLOWED = 127, 126
-_MOST_FILES = 1 << 20  # some programs walk through all numbers up to the limit when they start
+_MOST_FILES = (
+    1 << 16
+)  # some programs walk through all numbers up to the limit; so does whoever looks for a card's holder
+_LEAST_UNPACKED, _MOST_UNPACKED = 64 << 20, 10 << 30
+_MOST_MEMBERS = 1_000_000
 
 
 def become(request: dict[str, Any], *, supervisor: int, log: int, report: int) -> NoReturn:
@@ -104,11 +109,31 @@ def _set_limits() -> None:
 def _unpack(shipped: IO[bytes]) -> None:
     import tarfile
 
+    measure = _Measure(os.fstat(shipped.fileno()).st_size)
     try:
         with shipped, tarfile.open(fileobj=shipped, mode="r:*") as folder:
-            folder.extractall(".", filter="data")  # as the user, and "data" keeps it inside
+            folder.extractall(".", filter=measure.let_pass)  # noqa: S202  as the user, and it keeps it inside
     except (tarfile.TarError, EOFError, ValueError) as problem:
         raise room.RoomProblem(f"the shipped folder cannot be unpacked: {problem}") from problem
+
+
+class _Measure:
+    """A small file can unpack into one that fills the disk. What is not packed tightly passes at any size."""
+
+    def __init__(self, packed: int) -> None:
+        self._most = max(packed, min(max(20 * packed, _LEAST_UNPACKED), _MOST_UNPACKED))
+        self._bytes = self._members = 0
+
+    def let_pass(self, member: TarInfo, path: str) -> TarInfo:
+        import tarfile
+
+        self._members += 1
+        self._bytes += member.size
+        if self._members > _MOST_MEMBERS:
+            raise room.RoomProblem(f"the shipped folder has more than {_MOST_MEMBERS} entries")
+        if self._bytes > self._most:
+            raise room.RoomProblem(f"the shipped folder unpacks to more than {self._most >> 20} MiB")
+        return tarfile.data_filter(member, path)
 
 
 def _in_words(problem: Exception) -> str:
