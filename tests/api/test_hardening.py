@@ -231,6 +231,11 @@ def test_tokens_made_with_a_token_die_with_it(server: Yard) -> None:
         assert works(server, gran.headers["Authorization"].removeprefix("Bearer "))
 
 
+def test_the_tokens_of_nobody_are_not_an_empty_list(server: Yard) -> None:
+    with server.owner as owner:
+        assert owner.get("/api/v1/tokens?user=nobodyatall").status_code == 404
+
+
 def test_tokens_an_admins_token_made_for_others_die_with_it(server: Yard) -> None:
     server.person("plain")
     with server.person("boss", role="admin") as boss:

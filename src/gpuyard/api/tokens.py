@@ -11,6 +11,7 @@ from gpuyard.access.actors import Scope
 from gpuyard.access.rights import Action, TokenOf
 from gpuyard.api import models
 from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.api.users import find_user
 from gpuyard.api.views import instant, instant_or_none
 from gpuyard.domain.errors import NotFound
 from gpuyard.domain.reasons import Code, because
@@ -27,6 +28,7 @@ def list_tokens(caller: Annotated[Caller, needs(Action.SEE_TOKENS)], user: model
     asked = user or caller.actor.name
     caller.require(Action.SEE_TOKENS, TokenOf(asked, asked))
     with caller.parts.database.read() as conn:
+        find_user(conn, asked)
         found = logins.tokens_of(conn, asked)
     good = [token for token in found if tokens.is_good(token, caller.now)]
     return models.TokenList(items=[models.TokenOut(**_fields(token)) for token in good])
