@@ -62,6 +62,7 @@ def flaky_server(script: Script, port: int = 0) -> Iterator[FlakyServer]:
                 return
             body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
             self.send_response(answer.status)
+            self.send_header("Connection", "close")  # said aloud, or the next request may meet the closing door
             for name, value in answer.headers.items():
                 self.send_header(name, value)
             if answer.chunks is None:
