@@ -19,6 +19,7 @@ from gpuyard.cli.logs import log_command
 from gpuyard.cli.output import note, printable, spent
 from gpuyard.cli.phrases import say
 from gpuyard.cli.taken import never_in_words
+from gpuyard.cli.terminal import TerminalFilter
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import show_bytes
 from gpuyard.sdk.errors import YardApiError
@@ -40,9 +41,12 @@ class Screen:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self._filter = TerminalFilter() if sys.stdout.isatty() else None
 
     def write(self, text: str) -> None:
         with self.lock:
+            if self._filter is not None:
+                text = self._filter.feed(text)
             sys.stdout.buffer.write(text.encode("utf-8", "replace"))
             sys.stdout.buffer.flush()
 
