@@ -112,6 +112,12 @@ def test_two_host_names_are_refused(server: Yard, hosts: tuple[str, str]) -> Non
     assert status == 400
 
 
+def test_a_parameter_given_twice_is_refused_rather_than_half_heard(server: Yard) -> None:
+    host = server.url.split("//")[1]
+    status, body = raw_answer(server, "GET /api/v1/workloads?owner=a&owner=b HTTP/1.1", f"Host: {host}")
+    assert (status, "owner" in str(body)) == (400, True)
+
+
 # --- uploads ------------------------------------------------------------------------------------------------------
 
 

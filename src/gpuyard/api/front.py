@@ -14,6 +14,7 @@ from gpuyard import words
 from gpuyard.api import errors as answers
 from gpuyard.api.parts import ApiLimits
 from gpuyard.domain.errors import BadInput, NotAllowed, YardError
+from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, because
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -51,6 +52,7 @@ class Front:
 
         try:
             self._check(scope["method"], headers)
+            _refuse_repeated(scope["query_string"])
             if not scope["path"].startswith(UPLOADS):
                 receive = self._bounded(receive, headers)
         except YardError as error:
@@ -109,6 +111,19 @@ def _place_of(origin: str) -> str | None:
         return urlsplit(origin).netloc.lower()
     except ValueError:
         return None
+
+
+def _refuse_repeated(query: bytes) -> None:
+    """No parameter of ours is a list: of two values one would be silently dropped."""
+    if b"&" not in query:
+        return
+    seen: set[bytes] = set()
+    for part in query.split(b"&"):
+        name = part.partition(b"=")[0]
+        if name in seen:
+            at = name[:80].decode("ascii", "replace")
+            raise BadInput(because(Code.BAD_VALUE, at=at, problem=Problem.REPEATED.value, value=""))
+        seen.add(name)
 
 
 def _without_port(host: str) -> str:
