@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import ipaddress
 import json
 import logging
@@ -188,6 +189,8 @@ class Platform:
 def _run(settings: Settings, listener: socket.socket) -> None:
     clock = SteadyClock(time.time(), time.monotonic())
     platform = build_platform(settings, clock)
+    gc.freeze()  # what is loaded stays: it need not be looked through again and again
+    gc.enable()
     announce_first_start(settings.data, platform.access.first_start())
     threads = [threading.Thread(target=loop.run, name=type(loop).__name__, daemon=True) for loop in platform.loops]
     for thread in threads:
