@@ -35,6 +35,7 @@ class Node:
     memory: int
     cards: tuple[Card, ...] = ()
     state: NodeState = NodeState.READY
+    labels: tuple[tuple[str, str], ...] = ()  # the admin's own words for it, sorted by key
 
     def cards_of(self, device: str) -> int:
         return sum(1 for card in self.cards if card.device == device)

@@ -42,15 +42,18 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most of one resource in use at a time. For the whole group, or for one user inside it.
+    """Of one resource: the most in use at a time, and what is guaranteed. For the whole group, or for one user inside it.
 
     resource is a device type (thousandths of a card), `cpu` (thousandths of a core) or `memory` (bytes).
+    What is guaranteed may be lent to others while it is idle, and is taken back from preemptible work when needed.
+    Only groups have guarantees.
     """
 
     group: str
     resource: str
-    limit: int
+    limit: int | None = None  # None: no limit
     user: str | None = None
+    guaranteed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +61,5 @@ class Group:
     name: str
     quotas: tuple[Quota, ...] = field(default_factory=tuple)
     gid: int = 0
+    weight: float = 1.0  # its part under fair share, beside the other groups' weights
+    fifo: bool = False  # strictly first in, first out: inside the group nobody overtakes anybody

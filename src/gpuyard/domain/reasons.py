@@ -27,6 +27,13 @@ class Code(StrEnum):
     BACK_OFF = "waiting.back_off"  # cause, until
     CARD_HELD = "waiting.card_held"  # node, card, pid, holder
     NO_NODES = "waiting.no_nodes"  # nodes
+    NO_SUCH_MODEL = "waiting.no_such_model"  # device, models, known
+    NO_SUCH_NODE = "waiting.no_such_node"  # nodes, labels
+    POOL_CLOSED = "waiting.pool_closed"  # group, kind, pools, open
+    RING = "waiting.ring"  # device, asked, replicas, allowed, whole
+    BORROW = "waiting.borrow"  # group, resource, guaranteed, used, asked, common
+    CLEARING = "waiting.clearing"  # jobs
+    FIFO = "waiting.fifo"  # group, ahead, ahead_name
     BROKEN_INPUT = "waiting.broken_input"  # problem, detail
 
     # The way of a workload.
@@ -37,7 +44,10 @@ class Code(StrEnum):
     STOP_ASKED = "story.stop_asked"  # by
     PAUSE_ASKED = "story.pause_asked"  # by
     RESUMED = "story.resumed"  # by
-    PREEMPTED = "story.preempted"  # by
+    PREEMPTED = (
+        "story.preempted"  # by, by_name, by_owner, by_group, rule (guarantee, priority), lost_seconds, ran_seconds
+    )
+    GROUP_MERGED = "story.group_merged"  # source, target, by
     RETRY = "story.retry"  # cause, number, limit, seconds
     ADOPTED = "story.adopted"  # attempt
     IMAGE_NOT_USED = "story.image_not_used"  # image, engine
@@ -56,6 +66,26 @@ class Code(StrEnum):
     REBOOTED = "ended.rebooted"  # node, replica
     LAUNCH_FAILED = "ended.launch_failed"  # detail, replica
     SIBLING_ENDED = "ended.sibling_ended"  # replica
+
+    # Facts: the pieces of the proof in `why`.
+    NODE_FACT = "fact.node"  # node, nodes, missing, asked, free, jobs, kept_for, trouble
+    QUOTA_FACT = "fact.quota"  # scope, who, group, resource, used, limit, guaranteed, asked
+    JOB_FACT = "fact.job"  # job, owner, group, cards, device, node, ends_by
+
+    # Rules: why one comes before the other, with the numbers of both (mine, theirs).
+    RULE_GUARANTEE = "rule.guarantee"  # group, guaranteed
+    RULE_PEOPLE = "rule.people"  # who, place
+    RULE_PRIORITY = "rule.priority"  # mine, theirs, waited, points
+    RULE_SHARE = "rule.share"  # group, use, other_group, other_use
+    RULE_USER_SHARE = "rule.user_share"  # group, user, use, other_user, other_use
+    RULE_AGE = "rule.age"  # mine, theirs
+    RULE_PASSED = "rule.passed"  # reason (why the other could not start then), at
+    RULE_BACKFILL = "rule.backfill"  # ends_by, starts_at
+    RULE_NOT_THERE = "rule.not_there"  # submitted_at, at
+    RULE_UNKNOWN = "rule.unknown"  # job
+
+    # Notes: said beside a good answer.
+    STRANDS = "note.strands"  # resource, asked, share, cards, node
 
     # Refusals: bad input and things one may not do. `at` (line, column or path) says where.
     BAD_VALUE = "refused.bad_value"  # at, problem, value
@@ -85,10 +115,22 @@ class Code(StrEnum):
     STORE_NEWER = "refused.store_newer"  # found, known
     BAD_BACKUP = "refused.bad_backup"  # path, problem
     GENERATION_MOVED = "refused.generation_moved"  # what
+    PRIORITY_CEILING = "refused.priority_ceiling"  # asked, ceiling, role
     SAME_KEY_OTHER_JOB = "refused.same_key_other_job"  # key
 
 
-NEVER_STARTS = frozenset({Code.NEVER_FITS, Code.NEEDS_REPLICAS, Code.NO_SUCH_DEVICE, Code.QUOTA_NEVER})
+NEVER_STARTS = frozenset(
+    {
+        Code.NEVER_FITS,
+        Code.NEEDS_REPLICAS,
+        Code.NO_SUCH_DEVICE,
+        Code.NO_SUCH_MODEL,
+        Code.NO_SUCH_NODE,
+        Code.POOL_CLOSED,
+        Code.RING,
+        Code.QUOTA_NEVER,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

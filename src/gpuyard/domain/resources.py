@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 WHOLE_CARD = 1000
@@ -19,10 +20,14 @@ MAX_CARDS_MILLI = 100_000 * WHOLE_CARD
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """Cards of one device type. Below one whole card it is a share of a single card; otherwise whole cards."""
+    """Cards of one device type. Below one whole card it is a share of a single card; otherwise whole cards.
+
+    `models` names the models that will do, any of them; empty: every model. All cards of a replica are of one model.
+    """
 
     device: str
     milli: int
+    models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.milli <= 0 or (self.milli > WHOLE_CARD and self.milli % WHOLE_CARD):
@@ -45,6 +50,17 @@ class Resources:
     memory: int | None = None
     shm: int | None = None
     cards: Cards | None = None
+
+
+_MODEL_WORDS = re.compile(r"[a-z0-9]+")
+
+
+@lru_cache(maxsize=4096)
+def is_model(asked: str, model: str) -> bool:
+    """`a100` and `A100-80GB` both name `NVIDIA A100-SXM4-80GB`: every word asked for is a word of the model."""
+    words = set(_MODEL_WORDS.findall(model.lower()))
+    wanted = _MODEL_WORDS.findall(asked.lower())
+    return bool(wanted) and all(word in words for word in wanted)
 
 
 LONGEST_AMOUNT = 32  # checked before matching: whitespace without end would keep the patterns below busy

@@ -20,3 +20,19 @@ class Usage:
     memory: int
     processes: int = 0
     cards: tuple[CardUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The newest sign that a replica's work is saved: its beacon, or the newest file of its checkpoint folder."""
+
+    saved_at: float
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastUse:
+    """Card-seconds used in the past, worn down by time: `amount` is its worth at the moment `at`."""
+
+    amount: float
+    at: float

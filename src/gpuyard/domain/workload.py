@@ -84,6 +84,22 @@ class Port:
     name: str = ""
 
 
+class Together(StrEnum):
+    """Where the replicas of a workload may be, seen from each other."""
+
+    ANY = "any"
+    ONE_NODE = "one_node"
+    SPREAD = "spread"  # every replica on a node of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which nodes will do: one of the named ones (empty: all), that carries all of these labels."""
+
+    nodes: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RoleSpec:
     """Replicas that are alike: same command, same resources."""
@@ -96,6 +112,7 @@ class RoleSpec:
     env: tuple[tuple[str, str], ...] = ()
     mounts: tuple[Mount, ...] = ()
     ports: tuple[Port, ...] = ()
+    where: Where = Where()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +128,8 @@ class Spec:
     max_seconds: float | None = None
     grace_seconds: float = DEFAULT_GRACE_SECONDS
     workdir: str | None = None  # digest of the shipped folder
+    together: Together = Together.ANY
+    checkpoint: str | None = None  # folder, as the job sees it, whose newest file tells when work was last saved
 
     def role(self, name: str) -> RoleSpec:
         return next(role for role in self.roles if role.name == name)
@@ -188,6 +207,8 @@ class Attempt:
     ending: Ending | None = None
     started_at: float | None = None
     ended_at: float | None = None
+    saved_at: float | None = None  # when it last said, or its checkpoint folder showed, that its work is saved
+    saved_step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
