@@ -270,6 +270,42 @@ def test_changes_are_told(stage: Stage) -> None:
     engine.close()
 
 
+def test_whose_life_changed_is_named_and_who_goes_on_as_before_is_not(stage: Stage) -> None:
+    short, long = replica(0), replica(1)
+    assert stage.engine.changed() is None  # a new engine cannot know what happened before it
+    named = _Named(stage)
+    stage.engine.launch(stage.work(long, 600))
+    named.wait_for(long)
+    assert stage.look(long).life is Life.RUNNING
+    stage.end_of(short, stage.engine.launch(stage.work(short, 0.2)))
+    named.wait_for(short)
+    assert named.last == {short}
+    stage.engine.stop(long, None, 1.0)
+    stage.end_of(long)
+    named.wait_for(long)
+
+
+def test_stopped_before_it_was_launched_it_is_named(stage: Stage) -> None:
+    stage.engine.changed()
+    stage.engine.stop(replica(), None, 1.0)
+    assert stage.engine.changed() == {replica()}
+
+
+class _Named:
+    """Asks who changed, as control does in every pass."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.last: frozenset[ReplicaId] = frozenset()
+
+    def wait_for(self, id: ReplicaId) -> None:
+        self._stage.wait_for(lambda: id in self._ask())
+
+    def _ask(self) -> frozenset[ReplicaId]:
+        self.last = self._stage.engine.changed() or frozenset()
+        return self.last
+
+
 def test_a_replica_that_cannot_be_started_is_refused_in_words(stage: Stage) -> None:
     if isinstance(stage, SimulatedStage):
         stage.engine.faults.refuse_launches = 1

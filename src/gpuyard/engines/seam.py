@@ -67,6 +67,14 @@ class Engine(Protocol):
     def on_change(self, call: Callable[[], None]) -> None:
         """`call` is called, from any thread, soon after a replica's life changes. Missing one does no harm."""
 
+    def changed(self) -> frozenset[ReplicaId] | None:
+        """Replicas whose life may have changed since this was last asked. None: unknown, look at all.
+
+        Whoever asks need not look at thousands that go on as before. It is a hint: a change may be missing from it (a
+        supervisor was killed), so a look at everything now and then stays necessary; and one that happens while a
+        launch is still under way is named then, so what was just launched must be looked at once in any case.
+        """
+
     def close(self) -> None:
         """Let go of what this process holds. Replicas go on."""
 

@@ -72,7 +72,9 @@ class SimulatedEngine:
         self._lives: dict[ReplicaId, _Life] = {}
         self._stopped: dict[ReplicaId, float] = {}  # id -> when its end was or will be
         self._callbacks: list[Callable[[], None]] = []
-        self._moments: list[float] = []  # when something will change; a heap
+        self._moments: list[tuple[float, ReplicaId]] = []  # when whose life will change; a heap
+        self._due: set[ReplicaId] = set()  # whose moments have come and were not asked for yet
+        self._faults_told: object = None
         self._wake = threading.Condition()
         self._closed = False
         if real_time:
@@ -93,7 +95,7 @@ class SimulatedEngine:
             life = _decide_life(request, self._clock())
             self._lives[request.id] = life
             self._write_log(request)
-            self._expect(life.ready, life.ends)
+            self._expect(request.id, life.ready, life.ends)
         if self.faults.unsure_launches > 0:
             self.faults.unsure_launches -= 1
             raise EngineUnsure(because(Code.LAUNCH_FAILED, detail="the answer was lost", replica=request.id.short))
@@ -108,7 +110,7 @@ class SimulatedEngine:
         now = self._clock()
         ends = now + grace_seconds if life is not None and life.deaf else now
         self._stopped[id] = min(ends, self._stopped.get(id, ends))
-        self._expect(self._stopped[id])
+        self._expect(id, self._stopped[id])
 
     def sweep(self, known: Iterable[ReplicaId]) -> Sequence[ReplicaId]:
         keep = set(known)
@@ -116,10 +118,21 @@ class SimulatedEngine:
         strays = [id for id in self._lives if id not in keep and self._look(id, None, now).life is not Life.ENDED]
         for id in strays:
             self._stopped[id] = now
+            self._expect(id, now)
         return strays
 
     def on_change(self, call: Callable[[], None]) -> None:
         self._callbacks.append(call)
+
+    def changed(self) -> frozenset[ReplicaId] | None:
+        faults = (frozenset(self.faults.lost_nodes), frozenset(self.faults.vanish))
+        with self._wake:
+            self._collect_due()
+            due, self._due = self._due, set()
+        if faults != self._faults_told:  # also the first time: what lived before this engine is not known to it
+            self._faults_told = faults
+            return None
+        return frozenset(due)
 
     def close(self) -> None:
         with self._wake:
@@ -160,7 +173,7 @@ class SimulatedEngine:
     def _find(self, id: ReplicaId, handle: str | None) -> _Life | None:
         if id not in self._lives and handle and handle != "{}":
             self._lives[id] = life = _Life(**json.loads(handle))
-            self._expect(life.ready, life.ends)
+            self._expect(id, life.ready, life.ends)
         return self._lives.get(id)
 
     def _write_log(self, request: LaunchRequest) -> None:
@@ -171,11 +184,16 @@ class SimulatedEngine:
         text = f"[simulated] {request.id.short} on {request.allotment.node}: {' '.join(request.command)}\n"
         path.write_text(text, encoding="utf-8", errors="replace")
 
-    def _expect(self, *moments: float) -> None:
+    def _expect(self, id: ReplicaId, *moments: float) -> None:
         with self._wake:
             for moment in moments:
-                heapq.heappush(self._moments, moment)
+                heapq.heappush(self._moments, (moment, id))
             self._wake.notify()
+
+    def _collect_due(self) -> None:
+        now = self._clock()
+        while self._moments and self._moments[0][0] <= now:
+            self._due.add(heapq.heappop(self._moments)[1])
 
     def _tell(self) -> None:
         """Call the callbacks whenever a moment has come."""
@@ -183,12 +201,11 @@ class SimulatedEngine:
             with self._wake:
                 if self._closed:
                     return
-                due = self._moments[0] - self._clock() if self._moments else None
+                due = self._moments[0][0] - self._clock() if self._moments else None
                 if due is None or due > 0:
                     self._wake.wait(due)
                     continue
-                while self._moments and self._moments[0] <= self._clock():
-                    heapq.heappop(self._moments)
+                self._collect_due()
             for call in self._callbacks:
                 call()
 

@@ -97,6 +97,7 @@ class ProcessEngine:
     def stop(self, id: ReplicaId, handle: str | None, grace_seconds: float) -> None:
         folder = str(self._layout.replica(id))
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._bell.note(id)  # one that never began has no supervisor to tell of it
         status = record.read(folder, record.STATUS)
         if status is None and self._bury(folder):
             return
@@ -120,6 +121,9 @@ class ProcessEngine:
 
     def on_change(self, call: Callable[[], None]) -> None:
         self._bell.add(call)
+
+    def changed(self) -> frozenset[ReplicaId] | None:
+        return self._bell.heard()
 
     def close(self) -> None:
         self._bell.close()

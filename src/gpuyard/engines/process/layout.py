@@ -58,15 +58,18 @@ class Layout:
     def replicas_of(self, workload: str) -> list[ReplicaId]:
         """Every replica of every attempt that left a folder."""
         folders = self.workload(workload).glob("*/*")
-        found = (_REPLICA.match(f"{workload}-{folder.parent.name}-{folder.name}") for folder in folders)
-        return [_read_id(match) for match in found if match]
+        found = (read_id(f"{workload}-{folder.parent.name}-{folder.name}") for folder in folders)
+        return [id for id in found if id is not None]
 
     def live_ids(self) -> list[ReplicaId]:
-        found = (_REPLICA.match(name) for name in os.listdir(self.live))
-        return [_read_id(match) for match in found if match]
+        return [id for name in os.listdir(self.live) if (id := read_id(name)) is not None]
 
 
-def _read_id(match: re.Match[str]) -> ReplicaId:
+def read_id(text: str) -> ReplicaId | None:
+    """A replica's id from its text; None when it is none."""
+    match = _REPLICA.match(text)
+    if match is None:
+        return None
     workload, attempt, role, index = match.groups()
     return ReplicaId(workload, int(attempt), role, int(index))
 

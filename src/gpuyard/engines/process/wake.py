@@ -1,4 +1,4 @@
-"""Hears the supervisors: each change in a replica's life arrives as one small datagram."""
+"""Hears the supervisors: each change in a replica's life arrives as one small datagram, the replica's id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuyard.domain.workload import ReplicaId
+from gpuyard.engines.process.layout import read_id
+
 _log = logging.getLogger(__name__)
+
+_MOST_REMEMBERED = 100_000  # whoever does not fetch the names for so long looks at everything
 
 
 class WakeBell:
@@ -18,6 +23,8 @@ class WakeBell:
 
     def __init__(self, folder: Path) -> None:
         self._calls: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._heard: set[ReplicaId] | None = None  # None: anything may have changed, as before it was there to hear
         self._socket = _listen(folder)
         self._ears, self._mouth = os.pipe()
         self._thread = threading.Thread(target=self._listen, name="process-engine-wake", daemon=True)
@@ -25,6 +32,20 @@ class WakeBell:
 
     def add(self, call: Callable[[], None]) -> None:
         self._calls.append(call)
+
+    def note(self, id: ReplicaId | None) -> None:
+        """A replica's life may have changed; None: nobody knows whose."""
+        with self._lock:
+            if id is None or self._heard is None or len(self._heard) >= _MOST_REMEMBERED:
+                self._heard = None
+            else:
+                self._heard.add(id)
+
+    def heard(self) -> frozenset[ReplicaId] | None:
+        """Whose rings came since this was last asked; None when that is not known."""
+        with self._lock:
+            heard, self._heard = self._heard, set()
+        return None if heard is None else frozenset(heard)
 
     def close(self) -> None:
         if not self._thread.is_alive():
@@ -51,7 +72,7 @@ class WakeBell:
         """Many rings at once are one piece of news."""
         try:
             while True:
-                self._socket.recv(16)
+                self.note(read_id(self._socket.recv(256).decode("ascii", "replace")))
         except BlockingIOError:
             return
 

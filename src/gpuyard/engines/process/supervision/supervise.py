@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM)
 _TICK_SECONDS = 0.2
+_MOST_RINGS = 20
 _MOST_READS = 64  # of the side door in one go: a flood there must not keep the supervisor from its other duties
 
 
@@ -273,7 +274,7 @@ class Supervisor:
             _append(self._log, piece)
 
     def _tell(self) -> None:
-        """Wake the server if one listens. If not, it will look by itself."""
+        """Wake the server if one listens, and say who it was. If none does, it will look by itself."""
         try:
             run = os.open(self._request["run"], os.O_PATH | os.O_CLOEXEC)
         except OSError:
@@ -281,7 +282,7 @@ class Supervisor:
         try:
             # Through the descriptor, the address is short however long the folder's path is.
             bell = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_NONBLOCK)
-            bell.sendto(b".", f"/proc/self/fd/{run}/wake.sock")
+            _send(bell, self._request["id"].encode("ascii"), f"/proc/self/fd/{run}/wake.sock")
             bell.close()
         except OSError:
             return
@@ -290,6 +291,16 @@ class Supervisor:
 
     def _told_to_go(self, number: int, frame: object) -> None:
         self._was_told_to_go = True
+
+
+def _send(bell: _socket.socket, words: bytes, address: str) -> None:
+    """When very many end at once the server's ear is full for a moment. It is not waited for long."""
+    for _ in range(_MOST_RINGS):
+        try:
+            bell.sendto(words, address)
+            return
+        except BlockingIOError:
+            time.sleep(0.01)
 
 
 def _append(log: int, piece: bytes) -> None:
