@@ -24,7 +24,9 @@ from gpuyard.domain.workload import (
     RoleSpec,
     Seen,
     Spec,
+    Together,
     Verdict,
+    Where,
 )
 
 Json = dict[str, Any]
@@ -67,7 +69,13 @@ def spec_to_text(spec: Spec) -> str:
             "priority": spec.priority,
             "retries": {cause.value: number for cause, number in spec.retries.items()},
             "grace_seconds": spec.grace_seconds,
-            **_set_only(preemptible=spec.preemptible, max_seconds=spec.max_seconds, workdir=spec.workdir),
+            **_set_only(
+                preemptible=spec.preemptible,
+                max_seconds=spec.max_seconds,
+                workdir=spec.workdir,
+                together=None if spec.together is Together.ANY else spec.together.value,
+                checkpoint=spec.checkpoint,
+            ),
         }
     )
 
@@ -84,6 +92,8 @@ def spec_from_text(text: str) -> Spec:
         max_seconds=data.get("max_seconds"),
         grace_seconds=data.get("grace_seconds", DEFAULT_GRACE_SECONDS),
         workdir=data.get("workdir"),
+        together=Together(data.get("together", Together.ANY)),
+        checkpoint=data.get("checkpoint"),
     )
 
 
@@ -106,6 +116,7 @@ def _role_to_json(role: RoleSpec) -> Json:
             env=[list(pair) for pair in role.env],
             mounts=[_mount_to_json(mount) for mount in role.mounts],
             ports=[[port.number, port.name] for port in role.ports],
+            where=_where_to_json(role.where) or None,
         ),
     }
 
@@ -120,7 +131,17 @@ def _role_from_json(data: Json) -> RoleSpec:
         env=tuple((name, value) for name, value in data.get("env", ())),
         mounts=tuple(Mount(**mount) for mount in data.get("mounts", ())),
         ports=tuple(Port(number, name) for number, name in data.get("ports", ())),
+        where=_where_from_json(data["where"]) if "where" in data else Where(),
     )
+
+
+def _where_to_json(where: Where) -> Json:
+    return _set_only(nodes=list(where.nodes), labels=[list(pair) for pair in where.labels])
+
+
+def _where_from_json(data: Json) -> Where:
+    labels = tuple((key, value) for key, value in data.get("labels", ()))
+    return Where(tuple(data.get("nodes", ())), labels)
 
 
 def _resources_to_json(resources: Resources) -> Json:
@@ -128,11 +149,16 @@ def _resources_to_json(resources: Resources) -> Json:
     data: Json = {name: amount for name, amount in amounts.items() if amount is not None}
     if resources.cards:
         data["cards"] = [resources.cards.device, resources.cards.milli]
+        if resources.cards.models:
+            data["models"] = resources.cards.models
     return data
 
 
 def _resources_from_json(data: Json) -> Resources:
-    cards = Cards(*data["cards"]) if "cards" in data else None
+    cards = None
+    if "cards" in data:
+        device, milli = data["cards"]
+        cards = Cards(device, milli, tuple(data.get("models", ())))
     return Resources(data.get("cpu_milli"), data.get("memory"), data.get("shm"), cards)
 
 

@@ -1,8 +1,8 @@
-"""Machines as the engine last saw them, and the admin's wish that some get no new work, kept apart from it."""
+"""Machines as the engine last saw them. The admin's wishes are kept apart from it: no new work here, and labels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from gpuyard.domain.cluster import Node, NodeState
 from gpuyard.store import codec
 from gpuyard.store.feed import note_change, note_changes
-from gpuyard.store.schema import cordons, nodes
+from gpuyard.store.schema import cordons, node_labels, nodes
 
 KIND = "node"
 
@@ -23,15 +23,15 @@ _update = (
 
 
 def all(conn: sa.Connection) -> list[Node]:
-    """Every machine, by name. A well one that is not to get new work shows as cordoned."""
-    kept_back = cordoned(conn)
-    return [_as_wished(_read(row), row.name in kept_back) for row in conn.execute(_select())]
+    """Every machine, by name, with its labels. A well one that is not to get new work shows as cordoned."""
+    kept_back, labels = cordoned(conn), _labels(conn)
+    return [_as_wished(_read(row), row.name in kept_back, labels.get(row.name, ())) for row in conn.execute(_select())]
 
 
 def save(conn: sa.Connection, seen: Sequence[Node], now: float) -> list[str]:
     """Remember what the engine sees. Only machines that changed are written and told; returns their names."""
     known = {row.name: _read(row) for row in conn.execute(_select())}
-    changed = [node for node in seen if known.get(node.name) != node]
+    changed = [node for node in seen if known.get(node.name) != replace(node, labels=())]
     new = [_row(node, now) for node in changed if node.name not in known]
     if new:
         conn.execute(sa.insert(nodes), new)
@@ -46,7 +46,7 @@ def save(conn: sa.Connection, seen: Sequence[Node], now: float) -> list[str]:
 
 
 def forget(conn: sa.Connection, names: Sequence[str]) -> None:
-    """Machines that are gone for good. A wish to keep work away from them stays, should they come back."""
+    """Machines that are gone for good. Wishes about them stay, should they come back."""
     known = conn.execute(sa.select(nodes.c.name).where(nodes.c.name.in_(names))).scalars().all()
     conn.execute(sa.delete(nodes).where(nodes.c.name.in_(known)))
     note_changes(conn, KIND, known)
@@ -54,7 +54,7 @@ def forget(conn: sa.Connection, names: Sequence[str]) -> None:
 
 def set_cordoned(conn: sa.Connection, name: str, wish: bool) -> bool:
     """The admin's wish. False when there is no such machine."""
-    if conn.execute(sa.select(nodes.c.name).where(nodes.c.name == name)).first() is None:
+    if not _is_known(conn, name):
         return False
     if wish is (name in cordoned(conn)):
         return True
@@ -67,12 +67,38 @@ def cordoned(conn: sa.Connection) -> frozenset[str]:
     return frozenset(conn.execute(sa.select(cordons.c.node)).scalars())
 
 
+def set_labels(conn: sa.Connection, name: str, labels: Mapping[str, str]) -> bool:
+    """Make these the labels of a machine, all of them. False when there is no such machine."""
+    if not _is_known(conn, name):
+        return False
+    if dict(_labels(conn).get(name, ())) == labels:
+        return True
+    conn.execute(sa.delete(node_labels).where(node_labels.c.node == name))
+    if labels:
+        rows = [{"node": name, "key": key, "value": value} for key, value in labels.items()]
+        conn.execute(sa.insert(node_labels), rows)
+    note_change(conn, KIND, name)
+    return True
+
+
+def _is_known(conn: sa.Connection, name: str) -> bool:
+    return conn.execute(sa.select(nodes.c.name).where(nodes.c.name == name)).first() is not None
+
+
+def _labels(conn: sa.Connection) -> dict[str, tuple[tuple[str, str], ...]]:
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for row in conn.execute(sa.select(node_labels).order_by(node_labels.c.node, node_labels.c.key)):
+        found[row.node] = (*found.get(row.node, ()), (row.key, row.value))
+    return found
+
+
 def _select() -> sa.Select[Any]:
     return sa.select(nodes).order_by(nodes.c.name)
 
 
-def _as_wished(node: Node, cordoned: bool) -> Node:
-    return replace(node, state=NodeState.CORDONED) if cordoned and node.state is NodeState.READY else node
+def _as_wished(node: Node, cordoned: bool, labels: tuple[tuple[str, str], ...]) -> Node:
+    state = NodeState.CORDONED if cordoned and node.state is NodeState.READY else node.state
+    return replace(node, state=state, labels=labels) if labels or state is not node.state else node
 
 
 def _read(row: Any) -> Node:

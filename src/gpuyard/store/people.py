@@ -116,7 +116,7 @@ def _read_users(conn: sa.Connection, which: sa.ColumnElement[bool]) -> list[User
 def create_group(conn: sa.Connection, group: Group, now: float) -> None:
     """Remember a new group with its quotas. Raises Conflict when the name is taken."""
     try:
-        conn.execute(sa.insert(groups), {"name": group.name, "gid": group.gid, "created_at": now})
+        conn.execute(sa.insert(groups), {**_group_row(group), "name": group.name, "created_at": now})
     except IntegrityError as error:
         raise Conflict(because(Code.ALREADY_THERE, what="group", name=group.name)) from error
     for quota in group.quotas:
@@ -134,8 +134,8 @@ def all_groups(conn: sa.Connection) -> list[Group]:
 
 
 def set_group(conn: sa.Connection, group: Group) -> None:
-    """Change a group's gid. Quotas and members have their own verbs."""
-    changed = conn.execute(sa.update(groups).where(groups.c.name == group.name).values(gid=group.gid))
+    """Change a group's gid, weight and order. Quotas and members have their own verbs."""
+    changed = conn.execute(sa.update(groups).where(groups.c.name == group.name).values(_group_row(group)))
     _must_exist(changed, "group", group.name)
     note_change(conn, GROUP_KIND, group.name)
 
@@ -174,15 +174,11 @@ def remove_member(conn: sa.Connection, group: str, user: str) -> bool:
 
 def set_quota(conn: sa.Connection, quota: Quota) -> None:
     its_row = _quota_row(quota.group, quota.resource, quota.user)
-    if conn.execute(sa.update(quotas).where(*its_row).values(most=quota.limit)).rowcount == 0:
+    amounts = {"most": quota.limit, "guaranteed": quota.guaranteed}
+    if conn.execute(sa.update(quotas).where(*its_row).values(amounts)).rowcount == 0:
         _find(conn, groups.c.name, "group", quota.group)
-        row = {
-            "group_name": quota.group,
-            "user_name": quota.user or "",
-            "resource": quota.resource,
-            "most": quota.limit,
-        }
-        conn.execute(sa.insert(quotas), row)
+        names = {"group_name": quota.group, "user_name": quota.user or "", "resource": quota.resource}
+        conn.execute(sa.insert(quotas), {**names, **amounts})
     note_change(conn, GROUP_KIND, quota.group)
 
 
@@ -208,9 +204,13 @@ def _read_groups(conn: sa.Connection, which: sa.ColumnElement[bool]) -> list[Gro
     limits: dict[str, list[Quota]] = {}
     for row in conn.execute(query):
         limits.setdefault(row.group_name, []).append(
-            Quota(row.group_name, row.resource, row.most, row.user_name or None)
+            Quota(row.group_name, row.resource, row.most, row.user_name or None, row.guaranteed)
         )
-    return [Group(row.name, tuple(limits.get(row.name, ())), row.gid) for row in rows]
+    return [Group(row.name, tuple(limits.get(row.name, ())), row.gid, row.weight, row.fifo) for row in rows]
+
+
+def _group_row(group: Group) -> dict[str, Any]:
+    return {"gid": group.gid, "weight": group.weight, "fifo": group.fifo}
 
 
 # --- small pieces -------------------------------------------------------------------------------------------------

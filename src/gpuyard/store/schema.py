@@ -95,6 +95,8 @@ attempts = sa.Table(
     sa.Column("started_at", Seconds),
     sa.Column("ended_at", Seconds),
     sa.Column("ending", sa.Text),
+    sa.Column("saved_at", Seconds),
+    sa.Column("saved_step", sa.BigInteger),
 )
 
 replicas = sa.Table(
@@ -155,6 +157,14 @@ nodes = sa.Table(
 
 cordons = sa.Table("cordons", metadata, sa.Column("node", PlainText, primary_key=True))
 
+node_labels = sa.Table(
+    "node_labels",
+    metadata,
+    sa.Column("node", PlainText, primary_key=True),
+    sa.Column("key", PlainText, primary_key=True),
+    sa.Column("value", PlainText, nullable=False),
+)
+
 users = sa.Table(
     "users",
     metadata,
@@ -180,6 +190,8 @@ groups = sa.Table(
     sa.Column("name", PlainText, primary_key=True),
     sa.Column("gid", sa.BigInteger, nullable=False),
     sa.Column("created_at", Seconds, nullable=False),
+    sa.Column("weight", sa.Double, nullable=False, server_default=sa.text("1")),
+    sa.Column("fifo", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 memberships = sa.Table(
@@ -197,7 +209,25 @@ quotas = sa.Table(
     sa.Column("group_name", PlainText, sa.ForeignKey("groups.name", ondelete="CASCADE"), primary_key=True),
     sa.Column("user_name", PlainText, primary_key=True),  # empty: the whole group
     sa.Column("resource", PlainText, primary_key=True),
-    sa.Column("most", sa.BigInteger, nullable=False),
+    sa.Column("most", sa.BigInteger),  # null: no limit
+    sa.Column("guaranteed", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+)
+
+past_use = sa.Table(
+    "past_use",
+    metadata,
+    sa.Column("group_name", PlainText, primary_key=True),
+    sa.Column("user_name", PlainText, primary_key=True),  # empty: the whole group
+    sa.Column("amount", sa.Double, nullable=False),
+    sa.Column("at", Seconds, nullable=False),
+)
+
+run_times = sa.Table(
+    "run_times",
+    metadata,
+    sa.Column("owner", PlainText, primary_key=True),
+    sa.Column("name", PlainText, primary_key=True),
+    sa.Column("seconds", sa.Text, nullable=False),
 )
 
 tokens = sa.Table(

@@ -36,7 +36,7 @@ _update_workload = (
 _update_attempt = (
     sa.update(attempts)
     .where(attempts.c.workload_id == sa.bindparam("its_id"), attempts.c.number == sa.bindparam("its_number"))
-    .values({name: sa.bindparam(name) for name in ("started_at", "ended_at", "ending")})
+    .values({name: sa.bindparam(name) for name in ("started_at", "ended_at", "ending", "saved_at", "saved_step")})
 )
 _update_replica = (
     sa.update(replicas)
@@ -94,7 +94,7 @@ class Changes:
             self._new_attempts.append(attempt_row(after.id, new))
             self._new_replicas.extend(replica_row(place, replica) for place, replica in enumerate(new.replicas))
             return
-        if (old.started_at, old.ended_at, old.ending) != (new.started_at, new.ended_at, new.ending):
+        if _of_its_own(old) != _of_its_own(new):
             self._attempts.append(_keyed(attempt_row(after.id, new), workload_id="its_id", number="its_number"))
         self._add_replicas(old, new)
 
@@ -103,6 +103,11 @@ class Changes:
             if is_now is not was and is_now != was:
                 row = replica_row(place, is_now)
                 self._replicas.append(_keyed(row, workload_id="its_id", attempt="its_attempt", place="its_place"))
+
+
+def _of_its_own(attempt: Attempt) -> tuple[object, ...]:
+    """What of an attempt changes in its own row."""
+    return (attempt.started_at, attempt.ended_at, attempt.ending, attempt.saved_at, attempt.saved_step)
 
 
 def _keyed(row: Row, **names: str) -> Row:

@@ -85,6 +85,8 @@ def attempt_row(workload_id: str, attempt: Attempt) -> Row:
         "started_at": attempt.started_at,
         "ended_at": attempt.ended_at,
         "ending": codec.ending_to_text(attempt.ending) if attempt.ending else None,
+        "saved_at": attempt.saved_at,
+        "saved_step": attempt.saved_step,
     }
 
 
@@ -170,7 +172,8 @@ def newest_attempts(condition: sa.ColumnElement[bool]) -> tuple[sa.Select[Any], 
 
 def _read_attempt(row: Any, crew: Sequence[Replica]) -> Attempt:
     ending = codec.ending_from_text(row.ending) if row.ending else None
-    return Attempt(row.number, row.created_at, tuple(crew), ending, row.started_at, row.ended_at)
+    times = (row.started_at, row.ended_at, row.saved_at, row.saved_step)
+    return Attempt(row.number, row.created_at, tuple(crew), ending, *times)
 
 
 def _read_replica(row: Any) -> Replica:
