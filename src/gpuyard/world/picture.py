@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from gpuyard.dialects.policy import from_text
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.people import Group, User
+from gpuyard.domain.policy import Policy
+from gpuyard.domain.usage import PastUse
 from gpuyard.domain.workload import ENDED, State, Workload
-from gpuyard.scheduling.snapshot import Snapshot
+from gpuyard.scheduling.snapshot import JobName, Person, Snapshot
 from gpuyard.store import nodes as node_rows
 from gpuyard.store import people as people_rows
+from gpuyard.store import sharing as sharing_rows
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.database import Connection, Database
 from gpuyard.store.feed import Change, FeedTooOld, newest_change
@@ -30,6 +34,9 @@ class Picture:
         ] = []  # feed positions (after, upto] that the owner of this picture wrote itself
         self.groups: dict[str, Group] = {}
         self.users: dict[str, User] = {}
+        self.policy = Policy()
+        self.past: dict[Person, PastUse] = {}
+        self.run_times: dict[JobName, tuple[float, ...]] = {}
 
     def follow(self) -> None:
         """Take in everything that was committed since the last time."""
@@ -63,7 +70,10 @@ class Picture:
             nodes=self.nodes,
             queue=tuple(w for w in self.live.values() if w.state is State.QUEUED),
             holding=tuple(w for w in self.live.values() if w.holds_resources),
-            quotas=tuple(quota for group in self.groups.values() for quota in group.quotas),
+            groups=dict(self.groups),
+            policy=self.policy,
+            past=dict(self.past),
+            run_times=dict(self.run_times),
         )
 
     def audit(self) -> list[str]:
@@ -75,8 +85,10 @@ class Picture:
         wrong += ["nodes"] if self.nodes != fresh.nodes else []
         wrong += ["groups"] if self.groups != fresh.groups else []
         wrong += ["users"] if self.users != fresh.users else []
+        wrong += ["policy"] if self.policy != fresh.policy else []
         if wrong and self.position == fresh.position:
             self.live, self.nodes, self.groups, self.users = fresh.live, fresh.nodes, fresh.groups, fresh.users
+            self.policy = fresh.policy
             return wrong
         return []
 
@@ -86,6 +98,8 @@ class Picture:
         self.live = {w.id: w for w in workload_rows.live(conn)}
         self._reload_cluster(conn)
         self._reload_people(conn)
+        self.policy = from_text(sharing_rows.policy_text(conn))
+        self._reload_past(conn)
 
     def _is_own(self, change: Change) -> bool:
         return any(after < change.seq <= upto for after, upto in self._own)
@@ -104,6 +118,14 @@ class Picture:
             self._reload_cluster(conn)
         if kinds & {"group", "user"}:
             self._reload_people(conn)
+        if "policy" in kinds:
+            self.policy = from_text(sharing_rows.policy_text(conn))
+        if "past" in kinds:  # one group's past became part of another's
+            self._reload_past(conn)
+
+    def _reload_past(self, conn: Connection) -> None:
+        self.past = dict(sharing_rows.past_use(conn))
+        self.run_times = dict(sharing_rows.run_times(conn))
 
     def _reload_cluster(self, conn: Connection) -> None:
         self.nodes = tuple(node_rows.all(conn))
