@@ -62,12 +62,38 @@ SAMPLES: Mapping[str, tuple[Any, str]] = {
     "allowed": (["home", "share"], "share"),
     "most": (86400, "1"),
     "least": (30 << 20, "3"),
+    "models": (["A100", "H800"], "H800"),
+    "labels": (["zone=a", "rack=7"], "rack=7"),
+    "pools": (["old", "dev"], "dev"),
+    "open": (["P100", "K80"], "K80"),
+    "guaranteed": (31000, "31"),
+    "common": (32000, "32"),
+    "share": (33000, "33"),
+    "rule": ("priority", ""),  # chooses the words, is not itself said
+    "lost_seconds": (2400.0, "40"),
+    "ran_seconds": (7500.0, "2"),
+    "waited": (45000.0, "12"),
+    "points": (50, "50"),
+    "reason": (CAUSE, "7G"),
+    "ends_by": (1_900_000_000.0, "2030-03-17"),
+    "starts_at": (1_910_000_000.0, "2030-07-11"),
+    "submitted_at": (1_920_000_000.0, "2030-11-04"),
 }
 OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("NEEDS_REPLICAS", "asked"): (16, "16"),  # whole cards, since only whole ones are split
     ("NEEDS_REPLICAS", "largest"): (8, "8"),
     ("NEEDS_REPLICAS", "nodes"): (21, "21"),
     ("RETRY", "limit"): (5, "5"),
+    ("NUMBER", "most"): (86400, "86400"),
+    ("RING", "allowed"): ([1, 2, 4], "4"),
+    ("NODE_FACT", "nodes"): (22, "22"),
+    ("NODE_FACT", "trouble"): ("held by pid 7", "held by pid 7"),
+    ("JOB_FACT", "cards"): (34000, "34"),
+    ("JOB_FACT", "device"): ("ascend", "ascend"),
+    ("RULE_AGE", "mine"): (1_930_000_000.0, "2031-02-27"),
+    ("RULE_AGE", "theirs"): (1_920_000_000.0, "2030-11-04"),
+    ("RULE_PASSED", "at"): (1_900_000_000.0, "2030-03-17"),
+    ("RULE_NOT_THERE", "at"): (1_900_000_000.0, "2030-03-17"),
     ("TOO_LARGE", "limit"): (14 << 20, "14M"),
     ("STORE_NEWER", "known"): ("0003", "0003"),
     ("TOTAL_REPLICAS", "most"): (100_000, "100000"),
@@ -307,7 +333,7 @@ def test_what_cannot_be_done_to_a_job_names_the_job() -> None:
 
 
 CHINESE_NEXT_TO_LATIN = re.compile(r"[\u4e00-\u9fff][A-Za-z0-9`]|[A-Za-z0-9`][\u4e00-\u9fff]")
-KNOWN_NOUNS = {"what": "user", "action": "stop", "state": "paused"}
+KNOWN_NOUNS = {"what": "user", "action": "stop", "state": "paused", "kind": "job", "role": "member", "above": "lead"}
 
 
 def facts_for(name: str, named: tuple[str, ...], **more: Any) -> dict[str, Any]:

@@ -44,9 +44,7 @@ class Code(StrEnum):
     STOP_ASKED = "story.stop_asked"  # by
     PAUSE_ASKED = "story.pause_asked"  # by
     RESUMED = "story.resumed"  # by
-    PREEMPTED = (
-        "story.preempted"  # by, by_name, by_owner, by_group, rule (guarantee, priority), lost_seconds, ran_seconds
-    )
+    PREEMPTED = "story.preempted"  # by, by_name, by_owner, by_group, rule, lost_seconds, ran_seconds
     GROUP_MERGED = "story.group_merged"  # source, target, by
     RETRY = "story.retry"  # cause, number, limit, seconds
     ADOPTED = "story.adopted"  # attempt
@@ -68,24 +66,30 @@ class Code(StrEnum):
     SIBLING_ENDED = "ended.sibling_ended"  # replica
 
     # Facts: the pieces of the proof in `why`.
-    NODE_FACT = "fact.node"  # node, nodes, missing, asked, free, jobs, kept_for, trouble
+    NODE_FACT = "fact.node"  # node, nodes, resource, asked, free, jobs, kept_for, trouble
     QUOTA_FACT = "fact.quota"  # scope, who, group, resource, used, limit, guaranteed, asked
     JOB_FACT = "fact.job"  # job, owner, group, cards, device, node, ends_by
 
     # Rules: why one comes before the other, with the numbers of both (mine, theirs).
-    RULE_GUARANTEE = "rule.guarantee"  # group, guaranteed
+    RULE_GUARANTEE = "rule.guarantee"  # group, resource, guaranteed
     RULE_PEOPLE = "rule.people"  # who, place
     RULE_PRIORITY = "rule.priority"  # mine, theirs, waited, points
     RULE_SHARE = "rule.share"  # group, use, other_group, other_use
     RULE_USER_SHARE = "rule.user_share"  # group, user, use, other_user, other_use
     RULE_AGE = "rule.age"  # mine, theirs
-    RULE_PASSED = "rule.passed"  # reason (why the other could not start then), at
+    RULE_PASSED = "rule.passed"  # reason, at
     RULE_BACKFILL = "rule.backfill"  # ends_by, starts_at
     RULE_NOT_THERE = "rule.not_there"  # submitted_at, at
     RULE_UNKNOWN = "rule.unknown"  # job
 
     # Notes: said beside a good answer.
     STRANDS = "note.strands"  # resource, asked, share, cards, node
+    NAMES_NOTHING = "note.names_nothing"  # at, what, name
+    SERVERS_UNUSED = "note.servers_unused"  # placing
+    OVER_GUARANTEED = "note.over_guaranteed"  # resource, guaranteed, there
+    LEAD_NO_MORE = "note.lead_no_more"  # user, source, target
+    SHARE_NOT_MOVED = "note.share_not_moved"  # source, target, detail
+    SHARE_MOVED = "note.share_moved"  # source, target
 
     # Refusals: bad input and things one may not do. `at` (line, column or path) says where.
     BAD_VALUE = "refused.bad_value"  # at, problem, value

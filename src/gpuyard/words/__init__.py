@@ -1,18 +1,20 @@
 """Reasons put into words: a code with facts in, a sentence out, in English or Chinese.
 
-One file per language holds the sentences; `language.py` fills them in, `facts.py` makes facts fit to be shown.
+A few files per language, by theme, hold the sentences; `language.py` fills them in, `facts.py` makes facts fit to be
+shown.
 Pure: nothing here reads a clock, a disk, a network or a random number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import State
 from gpuyard.words.en import ENGLISH
 from gpuyard.words.language import Language
+from gpuyard.words.remedies import say_remedy
 from gpuyard.words.zh import CHINESE
 
 LanguageName = Literal["en", "zh"]
@@ -29,6 +31,16 @@ def say(reason: Reason, language: LanguageName) -> str:
 def state_word(state: State, language: LanguageName) -> str:
     """The short name of a state, for tables."""
     return _LANGUAGES[language].states[state]
+
+
+def sort_words(sort: str, language: LanguageName) -> str:
+    """The class of a reason to wait, in a few words."""
+    return _LANGUAGES[language].sorts[sort]
+
+
+def remedy_words(changes: Mapping[str, str], nodes: Sequence[str], language: LanguageName) -> str:
+    """What to change so that a job starts, and where it would."""
+    return say_remedy(_LANGUAGES[language], changes, nodes)
 
 
 def pick_language(accept_language: str) -> LanguageName:

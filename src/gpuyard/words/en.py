@@ -7,104 +7,16 @@ from collections.abc import Mapping
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
+from gpuyard.words import en_queue as queue
+from gpuyard.words.facts import in_rough
 from gpuyard.words.language import Facts, Language, Template
-
-
-def _never_fits(facts: Facts) -> str:
-    if facts.get("node"):
-        return (
-            "It can never start as it is: each replica asks for {asked:amount}, and the largest machine ({node}) has "
-            "{largest:amount}[; all machines together have {total:amount}]. Ask for less."
-        )
-    who = "it asks" if facts.get("replicas") in (None, "", 1) else "its {replicas} replicas together ask"
-    return (
-        f"It can never start as it is: {who} for {{asked:amount}}, and all machines together have "
-        "{largest:amount}. Ask for less, or for fewer replicas."
-    )
-
-
-def _needs_replicas(facts: Facts) -> str:
-    cards = "card" if facts.get("each") == 1 else "cards"
-    machines = "machine is" if facts.get("nodes") == 1 else "machines are"
-    return (
-        "No single machine has {asked} {device} cards; the largest has {largest}. Split it over machines: ask for "
-        f"{{replicas}} replicas with {{each}} {cards} each.[ {{nodes}} {machines} there.]"
-    )
-
-
-def _no_such_device(facts: Facts) -> str:
-    if "known" in facts and not facts["known"]:
-        return (
-            "There are no {device} cards here, nor any others. To try a machine without cards, start the server with "
-            "`yard up --simulate-cards 8`; or ask for `cards: 0`."
-        )
-    return "There are no {device} cards here[; there is: {known:list}]. Choose another `device`, or ask for `cards: 0`."
+from gpuyard.words.policy_en import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
 
 
 def _cards_simulated(facts: Facts) -> str:
     if facts.get("cards") == 1:
         return "The card is simulated: nothing is computed on it."
     return "The {cards} cards are simulated: nothing is computed on them."
-
-
-def _over_quota(facts: Facts) -> str:
-    if facts.get("scope") == "user":
-        return (
-            "The quota of {who}[ in group {group}] is used up: {used:bare} of {limit:amount} in use, and this asks for "
-            "{asked:bare}. It starts when some of {who}'s other work ends; stop something, ask for less, or ask the "
-            "group's lead for more."
-        )
-    return (
-        "The quota of group {who} is used up: {used:bare} of {limit:amount} in use, and this asks for {asked:bare}. "
-        "It starts when some of the group's work ends; stop something, ask for less, or ask an admin for more."
-    )
-
-
-def _quota_never(facts: Facts) -> str:
-    who = "{who}[ in group {group}]" if facts.get("scope") == "user" else "group {who}"
-    whom = "the group's lead" if facts.get("scope") == "user" else "an admin"
-    return (
-        f"It can never start as it is: it asks for {{asked:amount}}, and the quota of {who} is {{limit:bare}} at most. "
-        f"Ask for less, or ask {whom} to raise the quota."
-    )
-
-
-def _busy(facts: Facts) -> str:
-    if facts.get("node"):
-        return (
-            "Waiting for running work to end: a replica needs {asked:amount}, and the best machine ({node}) has "
-            "{free:amount} free just now.[ Running there: {jobs:list}.] It starts by itself."
-        )
-    return (
-        "Waiting for running work to end: it needs {asked:amount}; free just now: {free:amount}."
-        "[ Running: {jobs:list}.] It starts by itself."
-    )
-
-
-def _order(facts: Facts) -> str:
-    who = "{ahead_name} ({ahead})" if facts.get("ahead_name") else "{ahead}"
-    quota = "[ for the same {quota} quota]" if facts.get("quota") else ""
-    return (
-        f"Waiting its turn[, number {{position}} in the queue]: {who} came first or has a higher priority, and is "
-        f"waiting{quota} too. It starts by itself after that."
-    )
-
-
-def _card_held(facts: Facts) -> str:
-    process = "[, process {pid}]" if facts.get("pid") else ""  # 0: not known
-    return (
-        f"Card {{card}} on {{node}} is free on paper, but something still holds it[ ({{holder}})]{process}. "
-        "It is given out once that lets go; its owner or an admin can end that process."
-    )
-
-
-def _no_nodes(facts: Facts) -> str:
-    if facts.get("nodes"):
-        return (
-            "The machines that could take it are not available: {nodes:list}. It starts when one of them is back; "
-            "ask an admin."
-        )
-    return "No machine is available just now. It starts when one is back; ask an admin, or see `yard nodes`."
 
 
 def _placed(facts: Facts) -> str:
@@ -160,17 +72,8 @@ def _bad_value(facts: Facts) -> str:
 
 
 SENTENCES: Mapping[Code, Template] = {
-    Code.NEW: "Just submitted; it is being looked at.",
-    Code.NEVER_FITS: _never_fits,
-    Code.NEEDS_REPLICAS: _needs_replicas,
-    Code.NO_SUCH_DEVICE: _no_such_device,
-    Code.OVER_QUOTA: _over_quota,
-    Code.QUOTA_NEVER: _quota_never,
-    Code.BUSY: _busy,
-    Code.ORDER: _order,
-    Code.BACK_OFF: "It failed and is tried again[ at {until:moment}], after a short pause.[ Before: {cause:reason}]",
-    Code.CARD_HELD: _card_held,
-    Code.NO_NODES: _no_nodes,
+    **POLICY_SENTENCES,
+    **queue.QUEUE,
     Code.BROKEN_INPUT: (
         "It cannot be placed because something in it is broken: {problem:problem}[ ({detail})]. "
         "Stop it, correct that and submit it again."
@@ -182,7 +85,6 @@ SENTENCES: Mapping[Code, Template] = {
     Code.STOP_ASKED: "Being stopped[, asked for by {by}].",
     Code.PAUSE_ASKED: "Being paused[, asked for by {by}]; it keeps its place in the queue.",
     Code.RESUMED: "Back in the queue at its old place[, resumed by {by}].",
-    Code.PREEMPTED: "Made room for more urgent work[ ({by})] and is back in the queue at its old place.",
     Code.RETRY: (
         "It failed and is tried again[ in {seconds:seconds}][, retry {number}][ of {limit}].[ Before: {cause:reason}]"
     ),
@@ -254,6 +156,7 @@ SENTENCES: Mapping[Code, Template] = {
 }
 
 PROBLEMS: Mapping[str, str] = {
+    **POLICY_PROBLEMS,
     Problem.YAML_SYNTAX: "this is not valid YAML[ ({detail})]",
     Problem.TAB: "there is a tab; YAML is indented with spaces only",
     Problem.COLON_MISSING: "a colon is missing; write `key: value`",
@@ -319,6 +222,7 @@ PROBLEMS: Mapping[str, str] = {
 STATES: Mapping[State, str] = {state: state.value for state in State}
 
 NOUNS: Mapping[str, str] = {
+    **POLICY_NOUNS,
     "workload": "job",
     "workdir": "shipped folder",
     "job_file": "job file",
@@ -356,8 +260,13 @@ NOUNS: Mapping[str, str] = {
     "group.member": "change who is in the group",
     "group.quota": "set this quota",
     "audit.show": "read the audit trail",
+    "cordoned": "an admin has taken it out of use",
     "store.backup": "make a backup",
 }
+
+
+def _rough(seconds: float) -> str:
+    return in_rough(seconds, (" s", " min", " h", " d"), " ")
 
 
 def _seconds(seconds: float) -> str:
@@ -384,6 +293,13 @@ ENGLISH = Language(
     card="1 {device} card",
     cards="{count} {device} cards",
     seconds=_seconds,
+    rough=_rough,
+    sorts=queue.SORTS,
+    changes=queue.CHANGES,
+    change_of_role=queue.CHANGE_OF_ROLE,
+    changes_and=queue.CHANGES_AND,
+    change_starts=queue.CHANGE_STARTS,
+    change_starts_somewhere=queue.CHANGE_STARTS_SOMEWHERE,
     at_line="line {line}, column {column}",
     at_path="{path}",
     at_both="line {line}, column {column} ({path})",

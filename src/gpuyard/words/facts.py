@@ -97,3 +97,17 @@ def moment(value: Any) -> str:
         return datetime.fromtimestamp(known, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, OSError, ValueError):
         return plain(value)
+
+
+def in_rough(seconds: float, units: tuple[str, str, str, str], gap: str) -> str:
+    """`45 s`, `3 min`, `2 h 10 min`, `4 d 2 h`: no finer than it matters."""
+    if seconds < 60:
+        return f"{seconds:.0f}{units[0]}"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes}{units[1]}"
+    days, hours = divmod(round(minutes / 60), 24)
+    if minutes >= 24 * 60 and days:
+        return f"{days}{units[3]}{gap}{hours}{units[2]}" if hours else f"{days}{units[3]}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}{units[2]}{gap}{minutes}{units[1]}" if minutes else f"{hours}{units[2]}"

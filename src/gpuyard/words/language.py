@@ -36,6 +36,13 @@ class Language:
     card: str
     cards: str
     seconds: Callable[[float], str]
+    rough: Callable[[float], str]  # as one says it in passing: "3 min"
+    sorts: Mapping[str, str]  # the classes of reasons to wait
+    changes: Mapping[str, str]  # what to change in a job, by the key of the job file
+    change_of_role: str
+    changes_and: str
+    change_starts: str
+    change_starts_somewhere: str
     at_line: str
     at_path: str
     at_both: str
@@ -74,6 +81,12 @@ class Language:
             case "seconds":
                 known = shown.number(value)
                 return shown.plain(value) if known is None else self.seconds(max(0.0, float(known)))
+            case "rough":
+                known = shown.number(value)
+                return shown.plain(value) if known is None else self.rough(max(0.0, float(known)))
+            case "cards":
+                device = facts.get("device")
+                return self._amount(device if isinstance(device, str) and device else None, value)
             case "moment":
                 return shown.moment(value)
             case "list":

@@ -7,82 +7,11 @@ from collections.abc import Mapping
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
+from gpuyard.words import zh_queue as queue
+from gpuyard.words.facts import in_rough
 from gpuyard.words.language import Facts, Language, Template
+from gpuyard.words.policy_zh import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
 from gpuyard.words.zh_asides import ASIDES
-
-
-def _never_fits(facts: Facts) -> str:
-    if facts.get("node"):
-        return (
-            "按现在的要求永远无法启动：每个副本要 {asked:amount}，而最大的机器 {node} 只有 {largest:amount}"
-            "[（所有机器加起来有 {total:amount}）]。请减少申请量。"
-        )
-    return (
-        "按现在的要求永远无法启动：[{replicas} 个副本]一共要 {asked:amount}，而所有机器加起来只有 {largest:amount}。"
-        "请减少申请量或副本数。"
-    )
-
-
-def _no_such_device(facts: Facts) -> str:
-    if "known" in facts and not facts["known"]:
-        return (
-            "这里没有 {device} 卡，也没有其他卡。想在没有卡的机器上试用，可以用 `yard up --simulate-cards 8` 启动服务；"
-            "或者写 `cards: 0`。"
-        )
-    return "这里没有 {device} 卡[，现有的是：{known:list}]。请换一种 `device`，或者写 `cards: 0`。"
-
-
-def _over_quota(facts: Facts) -> str:
-    if facts.get("scope") == "user":
-        return (
-            "{who} [在 {group} 组]的配额已用满：上限 {limit:amount}，已用 {used:amount}，这个任务还要 {asked:amount}。"
-            "等 {who} 的其他任务结束后会自动启动；也可以停掉一些任务、减少申请量，或请组长提高配额。"
-        )
-    return (
-        "{who} 组的配额已用满：上限 {limit:amount}，已用 {used:amount}，这个任务还要 {asked:amount}。"
-        "等组内其他任务结束后会自动启动；也可以停掉一些任务、减少申请量，或请管理员提高配额。"
-    )
-
-
-def _quota_never(facts: Facts) -> str:
-    personal = facts.get("scope") == "user"
-    who = "{who} [在 {group} 组]" if personal else "{who} 组"
-    whom = "组长" if personal else "管理员"
-    return (
-        f"按现在的要求永远无法启动：它要 {{asked:amount}}，而 {who}的配额上限只有 {{limit:amount}}。"
-        f"请减少申请量，或请{whom}提高配额。"
-    )
-
-
-def _busy(facts: Facts) -> str:
-    if facts.get("node"):
-        return (
-            "正在等别的任务结束：每个副本要 {asked:amount}，目前最合适的机器 {node} 空闲 {free:amount}。"
-            "[那里正在运行：{jobs:list}。]有空位后会自动启动。"
-        )
-    return (
-        "正在等别的任务结束：需要 {asked:amount}，目前空闲 {free:amount}。[正在运行：{jobs:list}。]有空位后会自动启动。"
-    )
-
-
-def _order(facts: Facts) -> str:
-    who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead}"
-    quota = "，等的是同一份 {quota} 配额" if facts.get("quota") else ""
-    return f"正在排队[，目前第 {{position}} 位]：{who} 提交更早或优先级更高，也在等待{quota}。轮到后会自动启动。"
-
-
-def _card_held(facts: Facts) -> str:
-    process = "[，进程号 {pid}]" if facts.get("pid") else ""  # 0 表示未知
-    return (
-        f"{{node}} 上的 {{card}} 号卡已经释放，但仍被占用[（{{holder}}）]{process}。"
-        "占用解除后才会分配；可以由进程的主人或管理员结束它。"
-    )
-
-
-def _no_nodes(facts: Facts) -> str:
-    if facts.get("nodes"):
-        return "能运行它的机器目前不可用：{nodes:list}。机器恢复后会自动启动，可以联系管理员。"
-    return "目前没有可用的机器。机器恢复后会自动启动；可以用 `yard nodes` 查看，或联系管理员。"
 
 
 def _exit_code(facts: Facts) -> str:
@@ -129,20 +58,8 @@ def _already_there(facts: Facts) -> str:
 
 
 SENTENCES: Mapping[Code, Template] = {
-    Code.NEW: "刚刚提交，正在处理。",
-    Code.NEVER_FITS: _never_fits,
-    Code.NEEDS_REPLICAS: (
-        "没有一台机器有 {asked} 张 {device} 卡，最多的一台只有 {largest} 张。请改用分布式：申请 {replicas} 个副本，"
-        "每个 {each} 张卡。[目前共有 {nodes} 台机器。]"
-    ),
-    Code.NO_SUCH_DEVICE: _no_such_device,
-    Code.OVER_QUOTA: _over_quota,
-    Code.QUOTA_NEVER: _quota_never,
-    Code.BUSY: _busy,
-    Code.ORDER: _order,
-    Code.BACK_OFF: "上次运行失败，[将在 {until:moment} ]自动重试，中间特意停一会儿。[上次的情况：{cause:reason}]",
-    Code.CARD_HELD: _card_held,
-    Code.NO_NODES: _no_nodes,
+    **POLICY_SENTENCES,
+    **queue.QUEUE,
     Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
     Code.SUBMITTED: "已提交[（{by}）]。",
     Code.PLACED: "已分到位置[：{nodes:list}][，第 {attempt} 次运行]，即将启动。",
@@ -151,7 +68,6 @@ SENTENCES: Mapping[Code, Template] = {
     Code.STOP_ASKED: "正在停止[，由 {by} 发起]。",
     Code.PAUSE_ASKED: "正在暂停[，由 {by} 发起]，排队位置会保留。",
     Code.RESUMED: "已恢复排队[，由 {by} 发起]，位置与原来相同。",
-    Code.PREEMPTED: "已让位给更紧急的任务[（{by}）]，回到队列中原来的位置。",
     Code.RETRY: (
         "运行失败，[{seconds:seconds}后]自动重试[：第 {number} 次][，最多 {limit} 次]。[这次的情况：{cause:reason}]"
     ),
@@ -206,6 +122,7 @@ SENTENCES: Mapping[Code, Template] = {
 }
 
 PROBLEMS: Mapping[str, str] = {
+    **POLICY_PROBLEMS,
     Problem.YAML_SYNTAX: "YAML 语法有误[（{detail}）]",
     Problem.TAB: "这里有制表符（Tab），YAML 只能用空格缩进",
     Problem.COLON_MISSING: "缺少冒号，请写成 `key: value`",
@@ -277,6 +194,7 @@ STATES: Mapping[State, str] = {
 }
 
 NOUNS: Mapping[str, str] = {
+    **POLICY_NOUNS,
     **{state.value: word for state, word in STATES.items()},
     "workload": "任务",
     "job": "任务",
@@ -336,8 +254,16 @@ NOUNS: Mapping[str, str] = {
     "group.member": "调整组成员",
     "group.quota": "设置这个配额",
     "audit.show": "查看审计记录",
+    "cordoned": "管理员已停用",
+    "member": "组员",
+    "lead": "组长",
+    "admin": "管理员",
     "store.backup": "做备份",
 }
+
+
+def _rough(seconds: float) -> str:
+    return in_rough(seconds, (" 秒", " 分钟", " 小时", " 天"), " ")
 
 
 def _seconds(seconds: float) -> str:
@@ -364,6 +290,13 @@ CHINESE = Language(
     card="1 张 {device} 卡",
     cards="{count} 张 {device} 卡",
     seconds=_seconds,
+    rough=_rough,
+    sorts=queue.SORTS,
+    changes=queue.CHANGES,
+    change_of_role=queue.CHANGE_OF_ROLE,
+    changes_and=queue.CHANGES_AND,
+    change_starts=queue.CHANGE_STARTS,
+    change_starts_somewhere=queue.CHANGE_STARTS_SOMEWHERE,
     at_line="第 {line} 行第 {column} 列",
     at_path="{path}",
     at_both="第 {line} 行第 {column} 列（{path}）",

@@ -1,0 +1,280 @@
+"""English: why something waits, the facts that show it, and the rules by which one comes before the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuyard.domain.reasons import Code
+from gpuyard.words.language import Facts, Template
+
+
+def _never_fits(facts: Facts) -> str:
+    if facts.get("node"):
+        return (
+            "It can never start as it is: each replica asks for {asked:amount}, and the largest machine ({node}) has "
+            "{largest:amount}[; all machines together have {total:amount}]. Ask for less."
+        )
+    who = "it asks" if facts.get("replicas") in (None, "", 1) else "its {replicas} replicas together ask"
+    return (
+        f"It can never start as it is: {who} for {{asked:amount}}, and all machines together have "
+        "{largest:amount}. Ask for less, or for fewer replicas."
+    )
+
+
+def _needs_replicas(facts: Facts) -> str:
+    cards = "card" if facts.get("each") == 1 else "cards"
+    machines = "machine is" if facts.get("nodes") == 1 else "machines are"
+    return (
+        "No single machine has {asked} {device} cards; the largest has {largest}. Split it over machines: ask for "
+        f"{{replicas}} replicas with {{each}} {cards} each.[ {{nodes}} {machines} there.]"
+    )
+
+
+def _no_such_device(facts: Facts) -> str:
+    if "known" in facts and not facts["known"]:
+        return (
+            "There are no {device} cards here, nor any others. To try a machine without cards, start the server with "
+            "`yard up --simulate-cards 8`; or ask for `cards: 0`."
+        )
+    return "There are no {device} cards here[; there is: {known:list}]. Choose another `device`, or ask for `cards: 0`."
+
+
+def _over_quota(facts: Facts) -> str:
+    if facts.get("scope") == "user":
+        return (
+            "The quota of {who}[ in group {group}] is used up: {used:bare} of {limit:amount} in use, and this asks for "
+            "{asked:bare}. It starts when some of {who}'s other work ends; stop something, ask for less, or ask the "
+            "group's lead for more."
+        )
+    return (
+        "The quota of group {who} is used up: {used:bare} of {limit:amount} in use, and this asks for {asked:bare}. "
+        "It starts when some of the group's work ends; stop something, ask for less, or ask an admin for more."
+    )
+
+
+def _quota_never(facts: Facts) -> str:
+    who = "{who}[ in group {group}]" if facts.get("scope") == "user" else "group {who}"
+    whom = "the group's lead" if facts.get("scope") == "user" else "an admin"
+    return (
+        f"It can never start as it is: it asks for {{asked:amount}}, and the quota of {who} is {{limit:bare}} at most. "
+        f"Ask for less, or ask {whom} to raise the quota."
+    )
+
+
+def _busy(facts: Facts) -> str:
+    if facts.get("node"):
+        return (
+            "Waiting for running work to end: a replica needs {asked:amount}, and the best machine ({node}) has "
+            "{free:amount} free just now.[ Running there: {jobs:list}.] It starts by itself."
+        )
+    return (
+        "Waiting for running work to end: it needs {asked:amount}; free just now: {free:amount}."
+        "[ Running: {jobs:list}.] It starts by itself."
+    )
+
+
+def _order(facts: Facts) -> str:
+    who = "{ahead_name} ({ahead})" if facts.get("ahead_name") else "{ahead}"
+    quota = "[ for the same {quota} quota]" if facts.get("quota") else ""
+    return (
+        f"Waiting its turn[, number {{position}} in the queue]: {who} came first or has a higher priority, and is "
+        f"waiting{quota} too. It starts by itself after that."
+    )
+
+
+def _card_held(facts: Facts) -> str:
+    process = "[, process {pid}]" if facts.get("pid") else ""  # 0: not known
+    return (
+        f"Card {{card}} on {{node}} is free on paper, but something still holds it[ ({{holder}})]{process}. "
+        "It is given out once that lets go; its owner or an admin can end that process."
+    )
+
+
+def _no_nodes(facts: Facts) -> str:
+    if facts.get("nodes"):
+        return (
+            "The machines that could take it are not available: {nodes:list}. It starts when one of them is back; "
+            "ask an admin."
+        )
+    return "No machine is available just now. It starts when one is back; ask an admin, or see `yard nodes`."
+
+
+def _no_such_node(facts: Facts) -> str:
+    named = "[ called {nodes:list}]" if facts.get("nodes") else ""
+    labelled = "[ with the label {labels:list}]" if facts.get("labels") else ""
+    return (
+        f"It can never start as it is: it insists on a machine{named}{labelled}, and no machine that has what it asks "
+        "for is one. See `yard nodes`, and change or leave out `nodes` and `labels`."
+    )
+
+
+def _clearing(facts: Facts) -> str:
+    return (
+        "Room is being made for it: preemptible work goes back into the queue[ ({jobs:list})]. It starts by itself as "
+        "soon as that has let go of its cards."
+    )
+
+
+def _fifo(facts: Facts) -> str:
+    who = "{ahead_name} ({ahead})" if facts.get("ahead_name") else "{ahead}"
+    return (
+        f"Group {{group}} runs strictly in the order of submission: {who} came earlier and still waits. "
+        "It starts by itself after that."
+    )
+
+
+def _preempted(facts: Facts) -> str:
+    who = "{by_name} ({by})" if facts.get("by_name") else "{by}"
+    if not facts.get("by"):
+        who = "more urgent work"
+    rules = {
+        "guarantee": ", which takes back what is guaranteed to its group",
+        "priority": ", which has a higher priority",
+    }
+    rule = rules.get(str(facts.get("rule")), "")
+    return (
+        f"Made room for {who}[ of {{by_owner}}][, group {{by_group}}]{rule}."
+        "[ It had run for {ran_seconds:rough}.][ {lost_seconds:rough} of work since its last checkpoint are lost.]"
+        " It is back in the queue at its old place and starts again by itself."
+    )
+
+
+def _node_fact(facts: Facts) -> str:
+    alike = "" if facts.get("nodes") in (None, "", 0, 1) else " ({nodes} machines alike)"
+    trouble = "[; {trouble:noun}]"
+    kept = "[; kept for {kept_for}, which comes first]"
+    jobs = "[; running there: {jobs:list}]" if facts.get("jobs") else ""
+    if not facts.get("resource"):
+        return f"{{node}}{alike}{trouble}{kept}{jobs}."
+    return f"{{node}}{alike}: {{asked:bare}} asked, {{free:amount}} free{trouble}{kept}{jobs}."
+
+
+def _quota_fact(facts: Facts) -> str:
+    who = "{who}[ in group {group}]" if facts.get("scope") == "user" else "group {who}"
+    guaranteed = "[, {guaranteed:bare} guaranteed]" if facts.get("guaranteed") else ""
+    limit = "[ of at most {limit:bare}]"
+    return f"Quota of {who}: {{used:amount}} in use{limit}{guaranteed}; this asks for {{asked:bare}}."
+
+
+def _rule_priority(facts: Facts) -> str:
+    aged = ", {points} of it for having waited[ {waited:rough}]" if facts.get("points") else ""
+    return f"Its priority is higher: {{theirs}} against {{mine}}{aged}."
+
+
+def _rule_user_share(facts: Facts) -> str:
+    who = "{user}" if facts.get("user") else "Its owner"
+    other = "of {other_user}" if facts.get("other_user") else "of the other's owner"
+    return f"{who} used less of late[ in group {{group}}]: {{use}} card-hours, against {{other_use}} {other}."
+
+
+def _strands(facts: Facts) -> str:
+    cards = "1 card" if facts.get("cards") == 1 else "{cards} cards"
+    return (
+        f"It asks for much for its cards: {{asked:amount}}, where the fair share is {{share:bare}}. On {{node}} that "
+        f"leaves {cards} that nobody can use. If it needs less, ask for less, or leave `{{resource}}` out: then it "
+        "gets its fair share."
+    )
+
+
+QUEUE: Mapping[Code, Template] = {
+    Code.NEW: "Just submitted; it is being looked at.",
+    Code.NEVER_FITS: _never_fits,
+    Code.NEEDS_REPLICAS: _needs_replicas,
+    Code.NO_SUCH_DEVICE: _no_such_device,
+    Code.OVER_QUOTA: _over_quota,
+    Code.QUOTA_NEVER: _quota_never,
+    Code.BUSY: _busy,
+    Code.ORDER: _order,
+    Code.BACK_OFF: "It failed and is tried again[ at {until:moment}], after a short pause.[ Before: {cause:reason}]",
+    Code.CARD_HELD: _card_held,
+    Code.NO_NODES: _no_nodes,
+    Code.NO_SUCH_MODEL: (
+        "It can never start as it is: no machine has {device} cards of the model {models:list}[; there is: "
+        "{known:list}]. Name one of those in `models`, or leave `models` out."
+    ),
+    Code.NO_SUCH_NODE: _no_such_node,
+    Code.POOL_CLOSED: (
+        "It can never start as it is: a {kind:noun} of group {group} may only use a part of the cluster"
+        "[ ({pools:list})], and that part has not got what it asks for[; it has: {open:list}]. Ask for what is there, "
+        "or ask an admin (`yard policy show` tells the rules)."
+    ),
+    Code.RING: (
+        "It can never start as it is: {device} chips are linked in rings, so a replica takes {allowed:list} of them, "
+        "and several replicas take {whole} each; this asks for {asked} in each of {replicas}. Change `cards`."
+    ),
+    Code.BORROW: (
+        "Group {group} is guaranteed {guaranteed:amount} and uses {used:bare}. Beyond that, work that may not be "
+        "interrupted gets only what is guaranteed to nobody: {common:amount}, and this asks for {asked:bare}. With "
+        "`preemptible: true` it may use what others leave idle; or wait until work of the group ends."
+    ),
+    Code.CLEARING: _clearing,
+    Code.FIFO: _fifo,
+    Code.PREEMPTED: _preempted,
+    Code.GROUP_MERGED: "Group {source} was merged into group {target}[ by {by}]; it goes on there unchanged.",
+    Code.NODE_FACT: _node_fact,
+    Code.QUOTA_FACT: _quota_fact,
+    Code.JOB_FACT: (
+        "{job}[ of {owner}][, group {group},] holds {cards:cards}[ on {node}][, until {ends_by:moment} at the latest]."
+    ),
+    Code.RULE_GUARANTEE: (
+        "Group {group} stays within what is guaranteed to it[ ({guaranteed:amount})], and that comes before all else."
+    ),
+    Code.RULE_PEOPLE: "{who} is number {place} on the admin's list of people who come first.",
+    Code.RULE_PRIORITY: _rule_priority,
+    Code.RULE_SHARE: (
+        "Group {group} used less of late: {use} card-hours, against {other_use} of group {other_group}; older use "
+        "counts less."
+    ),
+    Code.RULE_USER_SHARE: _rule_user_share,
+    Code.RULE_AGE: "It came first: submitted {theirs:moment}; the other {mine:moment}.",
+    Code.RULE_PASSED: "The other could not start just then[ ({at:moment})][. {reason:reason}]",
+    Code.RULE_BACKFILL: (
+        "It only fills a gap and delays nobody: it is over by {ends_by:moment}, and the other cannot start before "
+        "{starts_at:moment}."
+    ),
+    Code.RULE_NOT_THERE: (
+        "The other was not there yet: it was submitted {submitted_at:moment}, when this one already had its place "
+        "({at:moment})."
+    ),
+    Code.RULE_UNKNOWN: "Nothing is written down any more that would tell why {job} came first.",
+    Code.STRANDS: _strands,
+    Code.PRIORITY_CEILING: (
+        "Priority {asked} is more than a {role:noun} may ask for; the most is {ceiling}. Ask for less, or ask someone "
+        "who may."
+    ),
+}
+
+SORTS: Mapping[str, str] = {
+    "never": "It can never start as it is: no waiting will help",
+    "quota": "It waits for quota",
+    "busy": "It waits for running work to end",
+    "order": "It waits its turn: others come first",
+    "trouble": "It waits because something is broken",
+}
+
+# What to change, by the key of the job file; an empty value takes the key out.
+CHANGES: Mapping[str, str] = {
+    "cards": "ask for {value} cards",
+    "cards.one": "ask for 1 card",
+    "cards.share": "ask for a part of one card ({value})",
+    "cards.split": "split it into {replicas} replicas with {value} each, if your program can run distributed",
+    "replicas": "ask for {value} replicas",
+    "replicas.one": "ask for 1 replica",
+    "device": "use {value} cards",
+    "models": "take the model {value}",
+    "models.none": "take cards of any model",
+    "cpu": "ask for {value} cores",
+    "cpu.one": "ask for 1 core",
+    "memory": "ask for {value} of memory",
+    "shm": "ask for {value} of shared memory",
+    "group": "submit it in group {value}",
+    "preemptible": "let it be interrupted when others need the cards",
+    "max_time": "promise that it is over within {value}, so that it delays nobody",
+    "nodes.none": "do not insist on certain machines",
+    "labels.none": "do not insist on certain labels",
+    "together": "let its replicas be on any machines",
+}
+CHANGE_OF_ROLE = "for {role}: {change}"
+CHANGES_AND = " and "
+CHANGE_STARTS = "{change}: it would start on {nodes}."
+CHANGE_STARTS_SOMEWHERE = "{change}: it would start now."

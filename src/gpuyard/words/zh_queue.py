@@ -1,0 +1,241 @@
+"""中文：为什么在等、用哪些事实说明、按什么规则谁先谁后。"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuyard.domain.reasons import Code
+from gpuyard.words.language import Facts, Template
+
+
+def _never_fits(facts: Facts) -> str:
+    if facts.get("node"):
+        return (
+            "按现在的要求永远无法启动：每个副本要 {asked:amount}，而最大的机器 {node} 只有 {largest:amount}"
+            "[（所有机器加起来有 {total:amount}）]。请减少申请量。"
+        )
+    return (
+        "按现在的要求永远无法启动：[{replicas} 个副本]一共要 {asked:amount}，而所有机器加起来只有 {largest:amount}。"
+        "请减少申请量或副本数。"
+    )
+
+
+def _no_such_device(facts: Facts) -> str:
+    if "known" in facts and not facts["known"]:
+        return (
+            "这里没有 {device} 卡，也没有其他卡。想在没有卡的机器上试用，可以用 `yard up --simulate-cards 8` 启动服务；"
+            "或者写 `cards: 0`。"
+        )
+    return "这里没有 {device} 卡[，现有的是：{known:list}]。请换一种 `device`，或者写 `cards: 0`。"
+
+
+def _over_quota(facts: Facts) -> str:
+    if facts.get("scope") == "user":
+        return (
+            "{who} [在 {group} 组]的配额已用满：上限 {limit:amount}，已用 {used:amount}，这个任务还要 {asked:amount}。"
+            "等 {who} 的其他任务结束后会自动启动；也可以停掉一些任务、减少申请量，或请组长提高配额。"
+        )
+    return (
+        "{who} 组的配额已用满：上限 {limit:amount}，已用 {used:amount}，这个任务还要 {asked:amount}。"
+        "等组内其他任务结束后会自动启动；也可以停掉一些任务、减少申请量，或请管理员提高配额。"
+    )
+
+
+def _quota_never(facts: Facts) -> str:
+    personal = facts.get("scope") == "user"
+    who = "{who} [在 {group} 组]" if personal else "{who} 组"
+    whom = "组长" if personal else "管理员"
+    return (
+        f"按现在的要求永远无法启动：它要 {{asked:amount}}，而 {who}的配额上限只有 {{limit:amount}}。"
+        f"请减少申请量，或请{whom}提高配额。"
+    )
+
+
+def _busy(facts: Facts) -> str:
+    if facts.get("node"):
+        return (
+            "正在等别的任务结束：每个副本要 {asked:amount}，目前最合适的机器 {node} 空闲 {free:amount}。"
+            "[那里正在运行：{jobs:list}。]有空位后会自动启动。"
+        )
+    return (
+        "正在等别的任务结束：需要 {asked:amount}，目前空闲 {free:amount}。[正在运行：{jobs:list}。]有空位后会自动启动。"
+    )
+
+
+def _order(facts: Facts) -> str:
+    who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead}"
+    quota = "，等的是同一份 {quota} 配额" if facts.get("quota") else ""
+    return f"正在排队[，目前第 {{position}} 位]：{who} 提交更早或优先级更高，也在等待{quota}。轮到后会自动启动。"
+
+
+def _card_held(facts: Facts) -> str:
+    process = "[，进程号 {pid}]" if facts.get("pid") else ""  # 0 表示未知
+    return (
+        f"{{node}} 上的 {{card}} 号卡已经释放，但仍被占用[（{{holder}}）]{process}。"
+        "占用解除后才会分配；可以由进程的主人或管理员结束它。"
+    )
+
+
+def _no_nodes(facts: Facts) -> str:
+    if facts.get("nodes"):
+        return "能运行它的机器目前不可用：{nodes:list}。机器恢复后会自动启动，可以联系管理员。"
+    return "目前没有可用的机器。机器恢复后会自动启动；可以用 `yard nodes` 查看，或联系管理员。"
+
+
+def _no_such_node(facts: Facts) -> str:
+    named = "[（{nodes:list}）]" if facts.get("nodes") else ""
+    labelled = "[（标签 {labels:list}）]" if facts.get("labels") else ""
+    return (
+        f"按现在的要求永远无法启动：它指定了机器{named}{labelled}，但没有一台符合条件的机器有它要的资源。"
+        "请用 `yard nodes` 查看，修改或去掉 `nodes` 和 `labels`。"
+    )
+
+
+def _fifo(facts: Facts) -> str:
+    who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead}"
+    return f"{{group}} 组严格按提交顺序运行：{who} 提交更早，还在等待。轮到后会自动启动。"
+
+
+def _preempted(facts: Facts) -> str:
+    who = " {by_name}（{by}）" if facts.get("by_name") else " {by} "
+    if not facts.get("by"):
+        who = "更紧急的任务"
+    rules = {"guarantee": "，因为对方要收回本组保证配额内的卡", "priority": "，因为对方优先级更高"}
+    rule = rules.get(str(facts.get("rule")), "")
+    return (
+        f"已让位给{who}[（用户 {{by_owner}}）][（{{by_group}} 组）]{rule}。"
+        "[此前已运行 {ran_seconds:rough}。][最近一次存档之后的 {lost_seconds:rough}工作丢失。]"
+        "它已回到队列中原来的位置，会自动再次启动。"
+    )
+
+
+def _node_fact(facts: Facts) -> str:
+    alike = "" if facts.get("nodes") in (None, "", 0, 1) else "（这样的机器共 {nodes} 台）"
+    trouble = "[；{trouble:noun}]"
+    kept = "[；留给排在前面的 {kept_for}]"
+    jobs = "[；正在运行：{jobs:list}]" if facts.get("jobs") else ""
+    if not facts.get("resource"):
+        return f"{{node}}{alike}{trouble}{kept}{jobs}。"
+    return f"{{node}}{alike}：要 {{asked:amount}}，空闲 {{free:amount}}{trouble}{kept}{jobs}。"
+
+
+def _quota_fact(facts: Facts) -> str:
+    who = "{who} [在 {group} 组]" if facts.get("scope") == "user" else "{who} 组"
+    guaranteed = "[，保证 {guaranteed:amount}]" if facts.get("guaranteed") else ""
+    return f"{who}的配额：已用 {{used:amount}}[，上限 {{limit:amount}}]{guaranteed}；这个任务要 {{asked:amount}}。"
+
+
+def _rule_priority(facts: Facts) -> str:
+    aged = "，其中 {points} 点来自等待时间[（{waited:rough}）]" if facts.get("points") else ""
+    return f"它的优先级更高：{{theirs}}，对方是 {{mine}}{aged}。"
+
+
+def _rule_user_share(facts: Facts) -> str:
+    who = "{user} " if facts.get("user") else "它的主人"
+    other = "{other_user} 是" if facts.get("other_user") else "另一个任务的主人是"
+    return f"{who}[在 {{group}} 组]最近用得更少：{{use}} 卡时，{other} {{other_use}} 卡时。"
+
+
+QUEUE: Mapping[Code, Template] = {
+    Code.NEW: "刚刚提交，正在处理。",
+    Code.NEVER_FITS: _never_fits,
+    Code.NEEDS_REPLICAS: (
+        "没有一台机器有 {asked} 张 {device} 卡，最多的一台只有 {largest} 张。请改用分布式：申请 {replicas} 个副本，"
+        "每个 {each} 张卡。[目前共有 {nodes} 台机器。]"
+    ),
+    Code.NO_SUCH_DEVICE: _no_such_device,
+    Code.OVER_QUOTA: _over_quota,
+    Code.QUOTA_NEVER: _quota_never,
+    Code.BUSY: _busy,
+    Code.ORDER: _order,
+    Code.BACK_OFF: "上次运行失败，[将在 {until:moment} ]自动重试，中间特意停一会儿。[上次的情况：{cause:reason}]",
+    Code.CARD_HELD: _card_held,
+    Code.NO_NODES: _no_nodes,
+    Code.NO_SUCH_MODEL: (
+        "按现在的要求永远无法启动：没有机器有型号为 {models:list} 的 {device} 卡[，现有的型号是：{known:list}]。"
+        "请在 `models` 里写现有的型号，或去掉 `models`。"
+    ),
+    Code.NO_SUCH_NODE: _no_such_node,
+    Code.POOL_CLOSED: (
+        "按现在的要求永远无法启动：{group} 组的{kind:noun}只能使用集群的一部分[（{pools:list}）]，而那里没有它要的资源"
+        "[，那里有的是：{open:list}]。请按现有的资源申请，或联系管理员（用 `yard policy show` 查看规则）。"
+    ),
+    Code.RING: (
+        "按现在的要求永远无法启动：{device} 芯片按环互联，一个副本只能用 {allowed:list} 张，多个副本时每个必须用 "
+        "{whole} 张；而它有 {replicas} 个副本，每个要 {asked} 张。请修改 `cards`。"
+    ),
+    Code.BORROW: (
+        "{group} 组的保证配额是 {guaranteed:amount}，已用 {used:amount}。超出保证的部分，不可中断的任务只能用没有保证给"
+        "任何组的卡：{common:amount}，而它要 {asked:amount}。写上 `preemptible: true` 就可以先用别组闲置的卡；"
+        "也可以等组内任务结束。"
+    ),
+    Code.CLEARING: "正在为它腾位置：可中断的任务[ {jobs:list} ]正在退回队列。卡一释放就会自动启动。",
+    Code.FIFO: _fifo,
+    Code.PREEMPTED: _preempted,
+    Code.GROUP_MERGED: "{source} 组已并入 {target} 组[（由 {by} 操作）]，任务不受影响，继续进行。",
+    Code.NODE_FACT: _node_fact,
+    Code.QUOTA_FACT: _quota_fact,
+    Code.JOB_FACT: (
+        "{job}[（用户 {owner}）][（{group} 组）]占用 {cards:cards}[，在 {node} 上][，最晚 {ends_by:moment} 结束]。"
+    ),
+    Code.RULE_GUARANTEE: "{group} 组没有超出它的保证配额[（{guaranteed:amount}）]，保证配额最优先。",
+    Code.RULE_PEOPLE: "{who} 在管理员设定的优先名单上排第 {place} 位。",
+    Code.RULE_PRIORITY: _rule_priority,
+    Code.RULE_SHARE: (
+        "{group} 组最近用得更少：{use} 卡时，{other_group} 组是 {other_use} 卡时（越早的用量折算得越少）。"
+    ),
+    Code.RULE_USER_SHARE: _rule_user_share,
+    Code.RULE_AGE: "它提交更早：{theirs:moment}，另一个是 {mine:moment}。",
+    Code.RULE_PASSED: "另一个任务当时[（{at:moment}）]还不能启动[。{reason:reason}]",
+    Code.RULE_BACKFILL: (
+        "它只是利用空档，不会耽误任何任务：它最晚 {ends_by:moment} 结束，"
+        "而另一个任务在 {starts_at:moment} 之前无法启动。"
+    ),
+    Code.RULE_NOT_THERE: (
+        "另一个任务当时还没有提交：它在 {submitted_at:moment} 才提交，而这个任务 {at:moment} 已经分到位置。"
+    ),
+    Code.RULE_UNKNOWN: "已经没有记录能说明 {job} 为什么先运行。",
+    Code.STRANDS: (
+        "按卡数来看它要得太多：要 {asked:amount}，而合理的份额是 {share:amount}。"
+        "在 {node} 上会有 {cards} 张卡因此没人能用。"
+        "如果用不了这么多，请少要一些，或不写 `{resource}`，平台会按份额分配。"
+    ),
+    Code.PRIORITY_CEILING: (
+        "优先级 {asked} 超出了{role:noun}可以使用的上限 {ceiling}。请降低优先级，或请有权限的人提交。"
+    ),
+}
+
+SORTS: Mapping[str, str] = {
+    "never": "按现在的要求永远无法启动，等待没有用",
+    "quota": "在等配额",
+    "busy": "在等正在运行的任务结束",
+    "order": "在排队：前面还有别的任务",
+    "trouble": "有故障，在等恢复",
+}
+
+# 要改什么：按任务文件的字段；空值表示去掉这个字段。
+CHANGES: Mapping[str, str] = {
+    "cards": "改用 {value} 张卡",
+    "cards.one": "改用 1 张卡",
+    "cards.share": "只用一张卡的一部分（{value}）",
+    "cards.split": "改用分布式：{replicas} 个副本，每个 {value} 张卡（程序要支持分布式）",
+    "replicas": "改用 {value} 个副本",
+    "replicas.one": "改用 1 个副本",
+    "device": "改用 {value} 卡",
+    "models": "改用型号 {value}",
+    "models.none": "不限定卡的型号",
+    "cpu": "改用 {value} 核",
+    "cpu.one": "改用 1 核",
+    "memory": "改用 {value} 内存",
+    "shm": "改用 {value} 共享内存",
+    "group": "改在 {value} 组提交",
+    "preemptible": "允许别人需要卡时中断它",
+    "max_time": "声明它最长运行 {value}，这样不会耽误别人",
+    "nodes.none": "不指定机器",
+    "labels.none": "不限定标签",
+    "together": "不限定副本放在哪些机器上",
+}
+CHANGE_OF_ROLE = "{role}：{change}"
+CHANGES_AND = "，并且"
+CHANGE_STARTS = "{change}：可以在 {nodes} 上马上启动。"
+CHANGE_STARTS_SOMEWHERE = "{change}：可以马上启动。"
