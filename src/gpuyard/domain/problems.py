@@ -43,6 +43,7 @@ class Problem(StrEnum):
     BLANK = "value.blank"
     BOOLEAN = "value.boolean"
     WHOLE_NUMBER = "value.whole_number"  # least, most
+    NUMBER = "value.number"  # above, most
     ONE_OF = "value.one_of"  # allowed, nearest
     TOO_LONG = "value.too_long"  # limit
     TOO_MANY = "value.too_many"  # limit
@@ -71,3 +72,11 @@ class Problem(StrEnum):
     WITH_ROLES = "rule.with_roles"
     ABOUT_THE_JOB = "rule.about_the_job"
     TOTAL_REPLICAS = "rule.total_replicas"  # most
+
+    # A policy or a quota contradicts itself.
+    POOL = "policy.pool"  # allowed, nearest
+    CEILING_ORDER = "policy.ceiling_order"  # role, ceiling, above, its
+    NORMAL_CEILING = "policy.normal_ceiling"  # normal, ceiling
+    GUARANTEE_LIMIT = "quota.guarantee_limit"  # resource, guaranteed, limit
+    USER_GUARANTEE = "quota.user_guarantee"
+    SAME_GROUP = "group.same"
