@@ -19,7 +19,8 @@ from tests.store.test_database import damaged
 from gpuyard.domain.errors import BadInput, Conflict, Unavailable
 from gpuyard.domain.people import Group, Membership, Quota, Role, User
 from gpuyard.domain.reasons import Code
-from gpuyard.store import audit, logins, nodes, people, schema, workloads
+from gpuyard.domain.usage import PastUse
+from gpuyard.store import audit, logins, nodes, people, schema, sharing, workloads
 from gpuyard.store.backup import backup
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
@@ -32,13 +33,18 @@ def fill(database: Database) -> None:
     submit(database, a_job("job0000001", replicas=2), a_job("job0000002", name="训练"))
     run_to_the_end(database, a_job("job0000001", replicas=2))
     with database.write() as conn:
-        people.create_group(conn, Group("vision", (Quota("vision", "nvidia", 8000),)), 1.0)
+        quotas = (Quota("vision", "nvidia", 8000), Quota("vision", "ascend", guaranteed=4000))
+        people.create_group(conn, Group("vision", quotas, weight=2.5, fifo=True), 1.0)
         member = (Membership("vision", Role.LEAD),)
         people.create_user(conn, User("ann", memberships=member, uid=people.next_uid(conn, 7000)), "hash", 1.0)
         logins.add_token(conn, logins.TokenRow("t", "h", "ann", "n", "read", 1.1))
         logins.add_session(conn, logins.SessionRow("s", "ann", "c", 1.0, 2.0))
         nodes.save(conn, [a_node("a", 8)], 1.0)
         nodes.set_cordoned(conn, "a", True)
+        nodes.set_labels(conn, "a", {"zone": "北"})
+        sharing.charge(conn, {("vision", None): PastUse(1.0 / 3, 2.0), ("vision", "ann"): PastUse(0.25, 2.0)})
+        sharing.add_run_times(conn, {("ann", "train"): (1.5, 2.5)})
+        sharing.set_policy_text(conn, '{"backfill": false}')
         audit.append(conn, audit.AuditEntry(1.0 / 3, "ann", "submit", "job0000001", facts={"ü": "\x00"}))
 
 

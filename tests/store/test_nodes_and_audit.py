@@ -12,7 +12,7 @@ from gpuyard.domain.cluster import NodeState
 from gpuyard.store import audit, nodes, schema
 from gpuyard.store.audit import AuditEntry
 from gpuyard.store.database import Database
-from gpuyard.store.feed import changes_since
+from gpuyard.store.feed import changes_since, newest_change
 
 
 def test_machines_are_read_back_and_only_what_changed_is_told(database: Database) -> None:
@@ -47,6 +47,29 @@ def test_the_wish_to_keep_work_away_outlives_what_the_engine_says(database: Data
         assert nodes.cordoned(conn) == {"a"}
         assert nodes.set_cordoned(conn, "a", False)
         assert nodes.all(conn) == [a]
+
+
+def test_labels_are_the_admins_words_and_outlive_what_the_engine_says(database: Database) -> None:
+    a, b = a_node("a", 1), a_node("b")
+    with database.write() as conn:
+        assert not nodes.set_labels(conn, "a", {"zone": "x"})
+        nodes.save(conn, [a, b], 1.0)
+        assert nodes.set_labels(conn, "a", {"zone": "北", "disk": "ssd"})
+    labelled = replace(a, labels=(("disk", "ssd"), ("zone", "北")))
+    position = database.feed.position()
+    with database.write() as conn:
+        assert nodes.all(conn) == [labelled, b]
+        assert nodes.set_labels(conn, "a", {"disk": "ssd", "zone": "北"})
+        assert nodes.save(conn, [a, b], 2.0) == []
+        assert nodes.save(conn, [labelled], 2.0) == []
+        assert newest_change(conn) == position
+        nodes.forget(conn, ["a"])
+        nodes.save(conn, [a], 3.0)
+        assert nodes.all(conn) == [labelled, b]
+        assert nodes.set_labels(conn, "a", {})
+        assert nodes.all(conn) == [a, b]
+    with database.read() as conn:
+        assert [(change.kind, change.id) for change in changes_since(conn, position)] == [("node", "a")] * 3
 
 
 def trail(database: Database, length: int = 5) -> None:

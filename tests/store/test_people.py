@@ -110,6 +110,18 @@ def test_quotas_are_set_changed_and_removed_for_groups_and_users(house: Database
         assert people.remove_quota(conn, "vision", "memory", "bob")
 
 
+def test_a_guarantee_needs_no_limit_and_a_group_keeps_its_weight_and_order(house: Database) -> None:
+    with house.write() as conn:
+        people.set_quota(conn, Quota("vision", "nvidia", None, guaranteed=6000))
+        people.set_quota(conn, Quota("vision", "ascend", 8000, guaranteed=4000))
+        people.set_group(conn, Group("vision", gid=70001, weight=2.5, fifo=True))
+        kept = (Quota("vision", "ascend", 8000, guaranteed=4000), Quota("vision", "nvidia", guaranteed=6000))
+        assert people.get_group(conn, "vision") == Group("vision", kept, 70001, 2.5, True)
+        made = Group("robots", (Quota("robots", "nvidia", guaranteed=1000),), weight=0.5, fifo=True)
+        people.create_group(conn, made, 1.0)
+        assert people.get_group(conn, "robots") == made
+
+
 def test_roles_change_and_members_leave(house: Database) -> None:
     with house.write() as conn:
         people.set_member(conn, "vision", "bob", Role.LEAD)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 
 import sqlalchemy as sa
+from tests.draw import a_job
 
-from gpuyard.store import logins, workloads
+from gpuyard.domain.people import Group, Quota
+from gpuyard.domain.workload import Attempt
+from gpuyard.store import logins, people, workloads
 from gpuyard.store.database import Database, parse_url
 from gpuyard.store.migrate import migrate, revision_of
 from gpuyard.store.migrations import NEWEST
+from gpuyard.store.workload_rows import new_row
 
 USER = "INSERT INTO users VALUES ('ann', 'hash', {no}, 7000, {yes}, {no}, 1.0)"
 TOKEN = "INSERT INTO tokens VALUES ('t1', 'h1', 'ann', 'ci', 'write', 1.0, NULL, 2.0, NULL)"
@@ -30,6 +34,33 @@ def test_tokens_of_the_first_schema_were_made_with_no_other(database_url: str) -
         with database.write() as conn:
             logins.add_token(conn, logins.TokenRow("t2", "h2", "ann", "ci", "write", 1.0, parent="t1"))
             assert logins.made_with(conn, "t1") == ["t2"]
+
+
+def test_quotas_and_groups_of_the_second_schema_keep_their_limits_and_count_alike(database_url: str) -> None:
+    url = parse_url(database_url)
+    with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
+        migrate(conn, "0002")
+        conn.exec_driver_sql("INSERT INTO groups VALUES ('vision', 7000, 1.0)")
+        conn.exec_driver_sql("INSERT INTO quotas VALUES ('vision', '', 'nvidia', 8000), ('vision', 'ann', 'cpu', 5)")
+    with closing(Database.open(database_url)) as database:
+        quotas = (Quota("vision", "nvidia", 8000), Quota("vision", "cpu", 5, "ann"))
+        with database.read() as conn:
+            assert people.all_groups(conn) == [Group("vision", quotas, 7000)]
+        with database.write() as conn:
+            people.set_quota(conn, Quota("vision", "nvidia", None, guaranteed=1000))
+            people.remove_group(conn, "vision")
+            assert conn.exec_driver_sql("SELECT count(*) FROM quotas").scalar() == 0
+
+
+def test_attempts_of_the_second_schema_never_said_that_their_work_was_saved(database_url: str) -> None:
+    url = parse_url(database_url)
+    with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
+        migrate(conn, "0002")
+        row = {**new_row(a_job(), None, None), "attempt": 1}
+        conn.execute(sa.insert(sa.table("workloads", *map(sa.column, row))), row)
+        conn.exec_driver_sql("INSERT INTO attempts VALUES ('job0000001', 1, 2.0, 3.0, 4.0, NULL)")
+    with closing(Database.open(database_url)) as database, database.read() as conn:
+        assert workloads.attempts(conn, "job0000001") == [Attempt(1, 2.0, (), started_at=3.0, ended_at=4.0)]
 
 
 def test_what_someone_has_live_is_counted_from_an_index(database: Database) -> None:

@@ -23,11 +23,13 @@ from gpuyard.domain.workload import (
     Spec,
     State,
     StoryEvent,
+    Together,
     Verdict,
     Wanted,
+    Where,
     Workload,
 )
-from gpuyard.store import workloads
+from gpuyard.store import codec, workloads
 from gpuyard.store.database import Database
 from gpuyard.store.feed import changes_since, newest_change
 
@@ -44,11 +46,12 @@ def test_everything_a_job_asked_for_is_read_back_as_it_was_written(database: Dat
         "worker",
         ("python", "训练.py", "--text", 'a "b"\n\x00\ud800'),
         3,
-        Resources(cpu_milli=500, memory=1 << 40, shm=0, cards=Cards("ascend", 250)),
+        Resources(cpu_milli=500, memory=1 << 40, shm=0, cards=Cards("ascend", 250, ("910B", "910C"))),
         image="pytorch:2",
         env=(("A", ""), ("B", "ü")),
         mounts=(Mount("home", "/data", "sub", True), Mount("share", "/s")),
         ports=(Port(6006, "tb"), Port(1)),
+        where=Where(("a", "b"), (("disk", "ssd"), ("zone", "北"))),
     )
     spec = Spec(
         "train",
@@ -59,10 +62,37 @@ def test_everything_a_job_asked_for_is_read_back_as_it_was_written(database: Dat
         max_seconds=0.5,
         grace_seconds=0.0,
         workdir="ab" * 32,
+        together=Together.SPREAD,
+        checkpoint="out/保存",
     )
     job = replace(a_job(at=1_763_000_000.123456), spec=spec)
     submit(database, job)
     assert read(database, job.id) == job
+
+
+def test_what_is_left_at_its_default_takes_no_room_in_a_row_and_reads_well_without(database: Database) -> None:
+    job = a_job(cards=1)
+    text = codec.spec_to_text(job.spec)
+    assert not {"models", "where", "together", "checkpoint"} & set(text.replace('"', " ").split())
+    assert codec.spec_from_text(text) == job.spec
+
+
+def test_when_work_was_saved_is_read_back_and_news_of_it_alone_are_written(database: Database) -> None:
+    job = a_job(cards=1)
+    submit(database, job)
+    job = take(database, job, placing(job))
+    job = take(database, job, launching(job))
+    job = take(database, job, seeing(job, RUNNING))
+    assert job.attempt is not None
+    for saved_at, step in ((20.5, 1 << 40), (30.5, None)):
+        attempt = replace(job.attempt, saved_at=saved_at, saved_step=step)
+        after = replace(job, attempt=attempt, version=job.version + 1)
+        with database.write() as conn:
+            assert workloads.save(conn, job, after, ())
+        job = after
+        assert read(database, job.id) == job
+        with database.read() as conn:
+            assert workloads.attempts(conn, job.id) == [attempt]
 
 
 def test_an_attempt_with_its_replicas_endings_and_handles_is_read_back(database: Database) -> None:
