@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+LABEL_KEY_RULE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
+LONGEST_LABEL = 63
 
 
 class NodeState(StrEnum):
@@ -39,6 +43,11 @@ class Node:
 
     def cards_of(self, device: str) -> int:
         return sum(1 for card in self.cards if card.device == device)
+
+
+def is_label_value(text: str) -> bool:
+    """In any language, on one line; blanks around it would only be overlooked."""
+    return 0 < len(text) <= LONGEST_LABEL and text == text.strip() and text.isprintable()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,13 @@ class Problem(StrEnum):
     WITH_ROLES = "rule.with_roles"
     ABOUT_THE_JOB = "rule.about_the_job"
     TOTAL_REPLICAS = "rule.total_replicas"  # most
+    PRIORITY = "rule.priority"  # least, most, allowed, nearest
+    MODEL = "rule.model"
+    MODELS_WITHOUT_CARDS = "rule.models_without_cards"
+    NODE_NAME = "rule.node_name"
+    LABEL_KEY = "rule.label_key"  # limit
+    LABEL_VALUE = "rule.label_value"  # limit
+    CHECKPOINT = "rule.checkpoint"
 
     # A policy or a quota contradicts itself.
     POOL = "policy.pool"  # allowed, nearest

@@ -216,6 +216,21 @@ PROBLEMS: Mapping[str, str] = {
     Problem.WITH_ROLES: "a file with `roles` says this inside each role; move it there",
     Problem.ABOUT_THE_JOB: "this is said once for the whole job; move it out of the role, to the top",
     Problem.TOTAL_REPLICAS: "all roles together have too many replicas[ (at most {most})]",
+    Problem.PRIORITY: (
+        "expected a whole number[ from {least}][ to {most}][, or one of {allowed:list}][ (did you mean `{nearest}`?)]"
+    ),
+    Problem.MODEL: "expected the name of a card model like `A100` or `910B`, with letters and digits",
+    Problem.MODELS_WITHOUT_CARDS: "models are of cards, but `cards` is missing: say how many, like `cards: 1`",
+    Problem.NODE_NAME: "expected the name of a machine, as `yard nodes` shows it",
+    Problem.LABEL_KEY: (
+        "expected the name of a label: letters, digits, `.`, `_`, `/` and `-`, with a letter or digit at both ends"
+        "[, at most {limit} characters]"
+    ),
+    Problem.LABEL_VALUE: "expected the value of a label: text on one line[, at most {limit} characters]",
+    Problem.CHECKPOINT: (
+        "expected the folder where the job saves its work, like `out/checkpoints` (in its home) or `/data/run7`, "
+        "without `..`"
+    ),
     "expected a number": "expected a number[ above {above}][ below {below}][ from {least}][ to {most}]",
 }
 

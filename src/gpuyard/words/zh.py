@@ -178,6 +178,15 @@ PROBLEMS: Mapping[str, str] = {
     Problem.WITH_ROLES: "使用 `roles` 时，这一项要写在每个角色里面",
     Problem.ABOUT_THE_JOB: "这一项对整个任务只写一次，请移出角色，写在最外层",
     Problem.TOTAL_REPLICAS: "所有角色的副本加起来太多[（最多 {most} 个）]",
+    Problem.PRIORITY: (
+        "应当是整数[，最小 {least}][，最大 {most}][，或以下之一：{allowed:list}][（是不是想写 `{nearest}`？）]"
+    ),
+    Problem.MODEL: "应当是卡的型号，由字母和数字组成，如 `A100` 或 `910B`",
+    Problem.MODELS_WITHOUT_CARDS: "写了卡的型号，却没写要几张卡：请加上 `cards`，如 `cards: 1`",
+    Problem.NODE_NAME: "应当是机器名，即 `yard nodes` 里显示的名字",
+    Problem.LABEL_KEY: ("应当是标签名：由字母、数字、`.`、`_`、`/`、`-` 组成，首尾是字母或数字[，最多 {limit} 个字符]"),
+    Problem.LABEL_VALUE: "应当是标签的值：单行文字[，最多 {limit} 个字符]",
+    Problem.CHECKPOINT: "应当是任务保存进度的文件夹，如 `out/checkpoints`（在主目录中）或 `/data/run7`，不能含 `..`",
     **ASIDES,
 }
 

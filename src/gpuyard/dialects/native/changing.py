@@ -9,6 +9,7 @@ from typing import Any
 from gpuyard.dialects.native.fields import JOB_FIELDS, ROLE_FIELDS, Field
 from gpuyard.dialects.native.marks import nearest, showable
 from gpuyard.dialects.native.parts import MOUNT_KEYS, PORT_KEYS
+from gpuyard.dialects.native.places import WHERE_KEYS
 from gpuyard.dialects.native.reading import ONLY_ROLE
 from gpuyard.dialects.native.yaml_text import as_scalar
 from gpuyard.domain.errors import BadInput
@@ -59,6 +60,8 @@ def _put_inside(holder: dict[str, Any], path: str, parts: list[str], value: Any)
         present = holder.get("retries", {})
         causes = dict(present) if isinstance(present, Mapping) else {Cause.EXIT.value: present}
         holder["retries"] = causes | {rest[0]: _meant(value, is_text=False)}
+    elif key == "where" and rest[0] in WHERE_KEYS:
+        _put_where(holder, path, rest, value)
     elif key in _LIST_KEYS and len(rest) == 2:
         item = _item(holder.get(key), rest[0])
         if item is None or rest[1] not in _LIST_KEYS[key]:
@@ -72,6 +75,21 @@ def _put_env(holder: dict[str, Any], name: str, value: Any) -> None:
     """The names of the environment are free, and an empty value is a value."""
     present = holder.get("env", {})
     holder["env"] = (dict(present) if isinstance(present, Mapping) else {}) | {name: value}
+
+
+def _put_where(holder: dict[str, Any], path: str, rest: list[str], value: Any) -> None:
+    """`where.nodes=a,b`, `where.labels.zone=north`. The names of labels are free and may have dots."""
+    present = holder.get("where", {})
+    where = dict(present) if isinstance(present, Mapping) else {}
+    if len(rest) == 1:
+        _put(where, rest[0], _meant(value, is_text=True))
+    elif rest[0] == "labels":
+        labels = where.get("labels", {})
+        where["labels"] = dict(labels) if isinstance(labels, Mapping) else {}
+        _put(where["labels"], ".".join(rest[1:]), _meant(value, is_text=True))
+    else:
+        raise _unknown(path, ["where.nodes"])
+    holder["where"] = where
 
 
 def _item(items: Any, index: str) -> dict[str, Any] | None:

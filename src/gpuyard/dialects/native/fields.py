@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuyard.dialects.native import parts, values
+from gpuyard.dialects.native import parts, places, values
 from gpuyard.dialects.native.image_name import LONGEST_REFERENCE, image
-from gpuyard.dialects.native.marks import Found
+from gpuyard.dialects.native.marks import Found, nearest
 from gpuyard.dialects.native.parts import Reader, read_keys
 from gpuyard.domain.people import NAME_RULE
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.resources import DEVICE_TYPES
 from gpuyard.domain.workload import (
@@ -24,6 +25,7 @@ from gpuyard.domain.workload import (
     MAX_REPLICAS,
     MIN_PRIORITY,
     Cause,
+    Together,
 )
 
 MAX_RETRIES = 100
@@ -52,6 +54,24 @@ def retries(found: Found) -> Mapping[Cause, int]:
     return {**DEFAULT_RETRIES, **{Cause(key): number for key, number in read.items()}}
 
 
+def priority(classes: Mapping[str, int]) -> Reader:
+    """A number, or the name of one of these classes."""
+
+    def read(found: Found) -> int:
+        value = found.value
+        if isinstance(value, int) and not isinstance(value, bool) and MIN_PRIORITY <= value <= MAX_PRIORITY:
+            return value
+        if isinstance(value, str) and value in classes:
+            return classes[value]
+        if value is None:
+            raise found.wrong(Problem.NO_VALUE)
+        close = nearest(value, classes) if isinstance(value, str) else ""
+        facts = {"least": MIN_PRIORITY, "most": MAX_PRIORITY, "allowed": list(classes)}
+        raise found.wrong(Problem.PRIORITY, facts | ({"nearest": close} if close else {}))
+
+    return read
+
+
 def _whole(least: int, most: int) -> Schema:
     return {"type": "integer", "minimum": least, "maximum": most}
 
@@ -59,6 +79,12 @@ def _whole(least: int, most: int) -> Schema:
 _RETRY_COUNT = _whole(0, MAX_RETRIES)
 _AMOUNT: Schema = {"type": ["string", "number"]}
 _WORD: Schema = {"type": ["string", "number", "boolean"]}
+
+
+def _names(most: int) -> Schema:
+    """One text, with commas when it names several, or a list."""
+    return {"oneOf": [_WORD, {"type": "array", "items": _WORD, "minItems": 1, "maxItems": most}]}
+
 
 ROLE_FIELDS: Mapping[str, Field] = {
     "command": Field(
@@ -87,6 +113,32 @@ ROLE_FIELDS: Mapping[str, Field] = {
         {"type": "string", "enum": list(DEVICE_TYPES)},
         "The type of card. Left out, the type this platform has.",
         is_text=True,
+    ),
+    "models": Field(
+        places.models,
+        _names(places.MAX_MODELS),
+        "The models of card that will do, any of them: A100, or [A100, H100]. Left out, every model.",
+        is_text=True,
+    ),
+    "where": Field(
+        places.where,
+        {
+            "type": "object",
+            "properties": {
+                "nodes": {
+                    "description": "Only on one of these machines.",
+                    **_names(places.MAX_WHERE_NODES),
+                },
+                "labels": {
+                    "description": "Only on machines that carry all of these labels.",
+                    "type": "object",
+                    "additionalProperties": _WORD,
+                    "maxProperties": places.MAX_WHERE_LABELS,
+                },
+            },
+            "additionalProperties": False,
+        },
+        "Which machines will do: some by name, or those with certain labels. Left out, every machine.",
     ),
     "cpu": Field(
         values.cpu,
@@ -178,9 +230,9 @@ JOB_FIELDS: Mapping[str, Field] = {
         is_text=True,
     ),
     "priority": Field(
-        values.whole_number(MIN_PRIORITY, MAX_PRIORITY),
-        {**_whole(MIN_PRIORITY, MAX_PRIORITY), "default": 500},
-        "Larger goes first.",
+        priority(Policy().priorities),
+        {**_whole(MIN_PRIORITY, MAX_PRIORITY), "type": ["integer", "string"], "default": 500},
+        "Larger goes first. A number, or a class that the platform has, such as low, normal, high or urgent.",
     ),
     "preemptible": Field(
         values.yes_or_no,
@@ -211,6 +263,19 @@ JOB_FIELDS: Mapping[str, Field] = {
         values.duration(MAX_GRACE_SECONDS),
         {**_AMOUNT, "exclusiveMinimum": 0, "default": "10s"},
         "How long it may take to end after it was asked to, at most 1h.",
+        is_text=True,
+    ),
+    "together": Field(
+        values.one_of([choice.value for choice in Together]),
+        {"type": "string", "enum": [choice.value for choice in Together], "default": Together.ANY.value},
+        "Where the replicas are, seen from each other: all on one machine, or each on a machine of its own.",
+        is_text=True,
+    ),
+    "checkpoint": Field(
+        places.checkpoint,
+        {"type": "string", "minLength": 1, "maxLength": parts.MAX_PATH_BYTES},
+        "The folder, as the job sees it, where it saves its work; relative means in its home. "
+        "Its newest file tells how much would be lost if the job had to make room.",
         is_text=True,
     ),
     "workdir": Field(

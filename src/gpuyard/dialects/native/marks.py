@@ -51,6 +51,17 @@ OTHER_NAMES: Mapping[str, str] = {
     "retry": "retries",
     "device_type": "device",
     "type": "device",
+    "model": "models",
+    "gpu_model": "models",
+    "gpu_type": "models",
+    "card_model": "models",
+    "node": "nodes",
+    "hosts": "nodes",
+    "nodeselector": "where",
+    "node_selector": "where",
+    "constraints": "where",
+    "placement": "together",
+    "checkpoint_dir": "checkpoint",
     "mountpath": "at",
     "target": "at",
     "source": "path",
@@ -156,7 +167,7 @@ class Found:
         return mark.written if mark else None
 
 
-_QUOTES_MATTER = frozenset({Problem.WHOLE_NUMBER, Problem.BOOLEAN})
+_QUOTES_MATTER = frozenset({Problem.WHOLE_NUMBER, Problem.BOOLEAN, Problem.PRIORITY})
 _LOOKS_UNQUOTED = re.compile(r"-?[0-9]{1,20}|true|false", re.IGNORECASE)
 
 

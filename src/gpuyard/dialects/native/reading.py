@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuyard.dialects.native.fields import JOB_FIELDS, MAX_ROLES, ROLE_FIELDS
+from gpuyard.dialects.native.fields import JOB_FIELDS, MAX_ROLES, ROLE_FIELDS, priority
 from gpuyard.dialects.native.marks import Findings, Found, Marks
-from gpuyard.dialects.native.parts import read_keys
+from gpuyard.dialects.native.parts import Reader, read_keys
 from gpuyard.dialects.native.values import key_name
 from gpuyard.domain.errors import BadInput
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.resources import DEVICE_TYPES, Cards, Resources
 from gpuyard.domain.workload import (
@@ -22,6 +23,8 @@ from gpuyard.domain.workload import (
     ROLE_NAME_RULE,
     RoleSpec,
     Spec,
+    Together,
+    Where,
 )
 
 ONLY_ROLE = "worker"
@@ -40,13 +43,22 @@ class JobFile:
     group: str | None = None
 
 
-def read_job(data: Any, marks: Marks | None = None, *, default_device: str = DEVICE_TYPES[0]) -> JobFile:
-    """Read a job file. Raises BadInput with every problem found."""
+def read_job(
+    data: Any,
+    marks: Marks | None = None,
+    *,
+    default_device: str = DEVICE_TYPES[0],
+    priorities: Mapping[str, int] | None = None,
+) -> JobFile:
+    """Read a job file. `priorities` are the classes there are, by name. Raises BadInput with every problem found."""
     found = Found(data, (), Findings(marks))
     if not isinstance(data, Mapping):
         raise BadInput(found.wrong(Problem.TOP_NOT_MAPPING, show=False).reason)
     device = default_device or DEVICE_TYPES[0]
-    roles, job = _with_roles(found, device) if "roles" in data else _with_one_role(found, device)
+    classes = Policy().priorities if priorities is None else priorities
+    about_the_job = {**_JOB_READERS, "priority": priority(classes), "roles": _read_roles}
+    read = _with_roles if "roles" in data else _with_one_role
+    roles, job = read(found, device, about_the_job)
     found.findings.raise_if_any()
     return JobFile(_spec(roles, job), job.get("group"))
 
@@ -61,17 +73,22 @@ def _spec(roles: tuple[RoleSpec, ...], job: Mapping[str, Any]) -> Spec:
         max_seconds=job.get("max_time"),
         grace_seconds=job.get("grace", DEFAULT_GRACE_SECONDS),
         workdir=job.get("workdir"),
+        together=Together(job.get("together", Together.ANY)),
+        checkpoint=job.get("checkpoint"),
     )
 
 
-def _with_one_role(found: Found, device: str) -> tuple[tuple[RoleSpec, ...], Mapping[str, Any]]:
-    keys = read_keys(found, {**_JOB_READERS, **_ROLE_READERS, "roles": _read_roles}, required=("command",))
+def _with_one_role(
+    found: Found, device: str, about_the_job: Mapping[str, Reader]
+) -> tuple[tuple[RoleSpec, ...], Mapping[str, Any]]:
+    keys = _role_keys(found, {**about_the_job, **_ROLE_READERS})
     return _roles({ONLY_ROLE: keys}, device), keys
 
 
-def _with_roles(found: Found, device: str) -> tuple[tuple[RoleSpec, ...], Mapping[str, Any]]:
-    readers = {**_JOB_READERS, **dict.fromkeys(_ROLE_READERS, _belongs_inside), "roles": _read_roles}
-    keys = read_keys(found, readers)
+def _with_roles(
+    found: Found, device: str, about_the_job: Mapping[str, Reader]
+) -> tuple[tuple[RoleSpec, ...], Mapping[str, Any]]:
+    keys = read_keys(found, {**about_the_job, **dict.fromkeys(_ROLE_READERS, _belongs_inside)})
     return _roles(keys.get("roles", {}), device), keys
 
 
@@ -90,7 +107,7 @@ def _read_roles(found: Found) -> dict[str, dict[str, Any]]:
     for name in found.value:
         inner = found.inside(name)
         found.findings.attempt(_role_name, inner)
-        roles[str(name)] = found.findings.attempt(_role_keys, inner) or {}
+        roles[str(name)] = found.findings.attempt(_inner_role, inner) or {}
     if sum(role.get("replicas", 1) for role in roles.values()) > MAX_REPLICAS:
         raise found.wrong(Problem.TOTAL_REPLICAS, {"most": MAX_REPLICAS})
     return roles
@@ -99,8 +116,16 @@ def _read_roles(found: Found) -> dict[str, dict[str, Any]]:
 _role_name = key_name(ROLE_NAME_RULE, Problem.ROLE_NAME)
 
 
-def _role_keys(found: Found) -> dict[str, Any]:
-    return read_keys(found, {**dict.fromkeys(_JOB_READERS, _belongs_to_the_job), **_ROLE_READERS}, ("command",))
+def _inner_role(found: Found) -> dict[str, Any]:
+    return _role_keys(found, {**dict.fromkeys(_JOB_READERS, _belongs_to_the_job), **_ROLE_READERS})
+
+
+def _role_keys(found: Found, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """`cards: 0` beside models is a wish; no `cards` at all is cards forgotten."""
+    keys = read_keys(found, readers, required=("command",))
+    if keys.get("models") and "cards" not in found.value:
+        found.findings.note(found.inside("models").wrong(Problem.MODELS_WITHOUT_CARDS).reason)
+    return keys
 
 
 def _belongs_to_the_job(found: Found) -> None:
@@ -113,7 +138,7 @@ def _roles(roles: Mapping[str, Mapping[str, Any]], device: str) -> tuple[RoleSpe
 
 def _role(name: str, keys: Mapping[str, Any], default_device: str) -> RoleSpec:
     milli = keys.get("cards", 0)
-    cards = Cards(keys.get("device", default_device), milli) if milli else None
+    cards = Cards(keys.get("device", default_device), milli, keys.get("models", ())) if milli else None
     return RoleSpec(
         name=name,
         command=keys.get("command", ()),
@@ -123,6 +148,7 @@ def _role(name: str, keys: Mapping[str, Any], default_device: str) -> RoleSpec:
         env=keys.get("env", ()),
         mounts=keys.get("mounts", ()),
         ports=keys.get("ports", ()),
+        where=keys.get("where", Where()),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuyard.dialects.native.reading import ONLY_ROLE, SHELL
-from gpuyard.domain.resources import GIB, KIB, MIB, TIB
+from gpuyard.domain.resources import GIB, KIB, MIB, TIB, Resources
 from gpuyard.domain.workload import (
     DEFAULT_GRACE_SECONDS,
     DEFAULT_PRIORITY,
@@ -14,6 +14,8 @@ from gpuyard.domain.workload import (
     Port,
     RoleSpec,
     Spec,
+    Together,
+    Where,
 )
 
 
@@ -41,24 +43,22 @@ def _policy(spec: Spec) -> dict[str, Any]:
         data["max_time"] = exact_duration(spec.max_seconds)
     if spec.grace_seconds != DEFAULT_GRACE_SECONDS:
         data["grace"] = exact_duration(spec.grace_seconds)
+    if spec.together is not Together.ANY:
+        data["together"] = spec.together.value
+    if spec.checkpoint is not None:
+        data["checkpoint"] = spec.checkpoint
     if spec.workdir is not None:
         data["workdir"] = spec.workdir
     return data
 
 
 def _role(role: RoleSpec) -> dict[str, Any]:
-    asked = role.resources
     data: dict[str, Any] = {"command": _command(role.command)}
     if role.replicas != 1:
         data["replicas"] = role.replicas
-    if asked.cards is not None:
-        data |= {"cards": exact_milli(asked.cards.milli), "device": asked.cards.device}
-    if asked.cpu_milli is not None:
-        data["cpu"] = exact_milli(asked.cpu_milli)
-    if asked.memory is not None:
-        data["memory"] = exact_bytes(asked.memory)
-    if asked.shm is not None:
-        data["shm"] = exact_bytes(asked.shm)
+    data |= _resources(role.resources)
+    if role.where != Where():
+        data["where"] = _where(role.where)
     if role.image is not None:
         data["image"] = role.image
     if role.env:
@@ -68,6 +68,26 @@ def _role(role: RoleSpec) -> dict[str, Any]:
     if role.ports:
         data["ports"] = [_port(port) for port in role.ports]
     return data
+
+
+def _resources(asked: Resources) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if asked.cards is not None:
+        data |= {"cards": exact_milli(asked.cards.milli), "device": asked.cards.device}
+        if asked.cards.models:
+            data["models"] = list(asked.cards.models)
+    if asked.cpu_milli is not None:
+        data["cpu"] = exact_milli(asked.cpu_milli)
+    if asked.memory is not None:
+        data["memory"] = exact_bytes(asked.memory)
+    if asked.shm is not None:
+        data["shm"] = exact_bytes(asked.shm)
+    return data
+
+
+def _where(where: Where) -> dict[str, Any]:
+    data: dict[str, Any] = {"nodes": list(where.nodes)} if where.nodes else {}
+    return data | ({"labels": dict(where.labels)} if where.labels else {})
 
 
 def _command(command: tuple[str, ...]) -> str | list[str]:
