@@ -124,8 +124,11 @@ class Picture:
             self._reload_past(conn)
 
     def _reload_past(self, conn: Connection) -> None:
-        self.past = dict(sharing_rows.past_use(conn))
-        self.run_times = dict(sharing_rows.run_times(conn))
+        """In place: who plans with them holds on to them."""
+        self.past.clear()
+        self.past.update(sharing_rows.past_use(conn))
+        self.run_times.clear()
+        self.run_times.update(sharing_rows.run_times(conn))
 
     def _reload_cluster(self, conn: Connection) -> None:
         self.nodes = tuple(node_rows.all(conn))
