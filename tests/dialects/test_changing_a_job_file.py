@@ -9,7 +9,7 @@ import pytest
 from gpuyard.dialects.native import read_job, set_value, write_job
 from gpuyard.domain.errors import BadInput
 from gpuyard.domain.reasons import Code
-from gpuyard.domain.workload import Cause
+from gpuyard.domain.workload import Cause, Where
 
 FLAT: dict[str, Any] = {
     "name": "train",
@@ -34,6 +34,11 @@ ROLES: dict[str, Any] = {"name": "train", "roles": {"ps": {"command": "a"}, "wor
         ("command", "[ -f x ] && y: z", "[ -f x ] && y: z"),
         ("preemptible", "true", True),
         ("priority", "700", 700),
+        ("priority", "high", "high"),
+        ("models", "A100,H100", "A100,H100"),
+        ("models", "910", "910"),
+        ("together", "one_node", "one_node"),
+        ("checkpoint", "out", "out"),
         ("max_time", "90", "90"),
         ("cards", 4, 4),
     ],
@@ -61,6 +66,17 @@ def test_the_environment_takes_any_name_and_keeps_text() -> None:
 def test_inside_lists_the_position_is_part_of_the_path() -> None:
     assert set_value(FLAT, "mounts.0.at", "/x")["mounts"] == [{"volume": "home", "at": "/x"}]
     assert set_value(FLAT, "ports.0.number", "80")["ports"] == [{"number": 80}]
+
+
+def test_machines_are_named_and_labels_are_set_one_by_one() -> None:
+    pinned = set_value(FLAT, "where.nodes", "a,b")
+    both = set_value(set_value(pinned, "where.labels.zone", "north"), "where.labels.disk.kind", "1")
+    assert read_job(both).spec.roles[0].where == Where(("a", "b"), (("disk.kind", "1"), ("zone", "north")))
+    free = set_value(set_value(both, "where.labels.zone", ""), "where.nodes", "")
+    assert read_job(free).spec.roles[0].where == Where((), (("disk.kind", "1"),))
+    assert read_job(set_value(both, "where", "")).spec.roles[0].where == Where()
+    in_role = set_value(ROLES, "roles.worker.where.nodes", "c")
+    assert read_job(in_role).spec.role("worker").where == Where(("c",))
 
 
 def test_one_cause_of_retries_is_changed_and_the_others_stay() -> None:
@@ -94,6 +110,9 @@ def test_empty_text_removes_a_key() -> None:
         (FLAT, "mounts.-1.at", None),
         (FLAT, "mounts.99999999999999999999.at", None),
         (FLAT, "name.first", "name"),
+        (FLAT, "where.node", None),
+        (FLAT, "where.nodes.0", "where.nodes"),
+        (FLAT, "model", "models"),
         (FLAT, "retries.crash", None),
         (FLAT, "", None),
         (FLAT, "...", None),

@@ -20,7 +20,7 @@ from gpuyard.domain.errors import BadInput
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import GIB, Cards, Resources
-from gpuyard.domain.workload import DEFAULT_RETRIES, Cause, Mount, Port, RoleSpec, Spec
+from gpuyard.domain.workload import DEFAULT_RETRIES, Cause, Mount, Port, RoleSpec, Spec, Together, Where
 
 # Machines are noisy: how long an example takes says nothing.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
@@ -32,6 +32,8 @@ command: python train.py --lr 0.1
 replicas: 4
 cards: 2
 device: ascend
+models: [910B, 910C]
+where: {nodes: [a, b], labels: {zone: 北}}
 cpu: 4
 memory: 16G
 shm: 8G
@@ -39,11 +41,13 @@ image: pytorch/pytorch:2.4
 env: {LR: 0.10, MODE: no, DEBUG: true, N: 007, WHEN: 2024-01-01}
 mounts: [{volume: home, path: ./data/, at: /data/, read_only: true}, {volume: share, at: /share}]
 ports: [{number: 6006, name: tb}, 8080]
-priority: 700
+priority: high
 preemptible: true
 retries: {exit: 2, lost: 5}
 max_time: 2h
 grace: 30s
+together: spread
+checkpoint: out/checkpoints
 workdir: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 """
 
@@ -71,11 +75,12 @@ def test_every_key_is_understood() -> None:
         "worker",
         ("sh", "-c", "python train.py --lr 0.1"),
         4,
-        Resources(4000, 16 * GIB, 8 * GIB, Cards("ascend", 2000)),
+        Resources(4000, 16 * GIB, 8 * GIB, Cards("ascend", 2000, ("910B", "910C"))),
         "pytorch/pytorch:2.4",
         (("LR", "0.10"), ("MODE", "no"), ("DEBUG", "true"), ("N", "007"), ("WHEN", "2024-01-01")),
         (Mount("home", "/data", "data", True), Mount("share", "/share")),
         (Port(6006, "tb"), Port(8080)),
+        Where(("a", "b"), (("zone", "北"),)),
     )
     assert job.spec == Spec(
         "train",
@@ -86,6 +91,8 @@ def test_every_key_is_understood() -> None:
         max_seconds=7200.0,
         grace_seconds=30.0,
         workdir="0123456789abcdef" * 4,
+        together=Together.SPREAD,
+        checkpoint="out/checkpoints",
     )
 
 
@@ -114,6 +121,38 @@ def test_the_type_of_card_is_the_platforms_own_when_left_out() -> None:
 
 def test_zero_cards_means_none() -> None:
     assert role("command: x\ncards: 0\ndevice: ascend").resources.cards is None
+
+
+def test_the_models_that_will_do_are_a_list_or_one_text_and_numbers_stay_as_written() -> None:
+    for written in ("[A100, NVIDIA H100]", "A100,NVIDIA H100", "' A100 , NVIDIA H100'"):
+        assert role(f"command: x\ncards: 1\nmodels: {written}").resources.cards == Cards(
+            "nvidia", 1000, ("A100", "NVIDIA H100")
+        )
+    assert role("command: x\ncards: 1\nmodels: 910").resources.cards == Cards("nvidia", 1000, ("910",))
+    assert role("command: x\ncards: 0\nmodels: A100").resources.cards is None
+
+
+def test_where_says_which_machines_will_do_and_the_order_of_labels_means_nothing() -> None:
+    where = role("command: x\nwhere:\n  nodes: [b, a]\n  labels: {zone: 北, disk: 2, fast: true}\n").where
+    assert where == Where(("b", "a"), (("disk", "2"), ("fast", "true"), ("zone", "北")))
+    assert role("command: x\nwhere: {nodes: 'a, b'}").where == Where(("a", "b"))
+    assert role("command: x\nwhere: {}").where == Where()
+
+
+def test_a_checkpoint_folder_is_absolute_or_in_the_home() -> None:
+    assert read("command: x\ncheckpoint: ./out//保存/").checkpoint == "out/保存"
+    assert read("command: x\ncheckpoint: /data//run7/.").checkpoint == "/data/run7"
+
+
+def test_a_priority_is_a_number_or_a_class_of_the_platform() -> None:
+    assert [read(f"command: x\npriority: {word}").priority for word in ("low", "urgent", "123")] == [200, 900, 123]
+    own = {"deadline": 950}
+    assert read_job({"command": "x", "priority": "deadline"}, priorities=own).spec.priority == 950
+    assert read_job({"command": "x", "priority": 7}, priorities=own).spec.priority == 7
+    with pytest.raises(BadInput) as caught:
+        read_job({"command": "x", "priority": "deadlin"}, priorities=own)
+    assert caught.value.reason.facts["allowed"] == ["deadline"]
+    assert caught.value.reason.facts["nearest"] == "deadline"
 
 
 def test_a_number_of_retries_is_for_failing_commands() -> None:
@@ -346,6 +385,15 @@ def test_the_schema_is_itself_valid_and_explains_every_key() -> None:
         {"command": "x", "cards": -1},
         {"command": "x", "priority": 0},
         {"command": "x", "replicas": True},
+        {"command": "x", "priority": 1001},
+        {"command": "x", "priority": 1.5},
+        {"command": "x", "cards": 1, "models": []},
+        {"command": "x", "cards": 1, "models": {"A100": 1}},
+        {"command": "x", "where": {"zone": "north"}},
+        {"command": "x", "where": {"labels": ["zone"]}},
+        {"command": "x", "together": "near"},
+        {"command": "x", "checkpoint": ""},
+        {"roles": {"a": {"command": "x", "together": "spread"}}},
         {"command": "x", "device": "tpu"},
         {"command": "x", "name": "a b"},
         {"command": "x", "ports": [0]},
