@@ -17,39 +17,15 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from lab import scheduling_bench
+from lab.lines import Line, percentile
 from lab.platform import YARD, Connection, Platform, a_platform
 
 MB = 1e6
 ROOT = Path(__file__).parent.parent
-
-
-@dataclass(frozen=True)
-class Line:
-    """One measured number beside what was promised. `at_most` tells which side is good."""
-
-    what: str
-    value: float
-    promised: float
-    unit: str
-    at_most: bool = True
-
-    @property
-    def kept(self) -> bool:
-        return self.value <= self.promised if self.at_most else self.value >= self.promised
-
-    def __str__(self) -> str:
-        sign = "<=" if self.at_most else ">="
-        mark = "ok  " if self.kept else "MISS"
-        return f"{mark} {self.what:<66} {self.value:>10.3f} {self.unit:<7} {sign} {self.promised:g}"
-
-
-def percentile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def start_and_idle() -> list[Line]:
@@ -294,6 +270,7 @@ MEASURES = (
     live_logs,
     large_log,
     clean_clone,
+    *scheduling_bench.MEASURES,
 )
 
 
