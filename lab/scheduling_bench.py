@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
-from gpuyard.domain.workload import Workload
 from gpuyard.engines.simulated import virtual_nodes
 from lab.lines import Line, percentile
 from lab.stage import ENDED, Stage, a_job, a_stage

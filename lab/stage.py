@@ -53,7 +53,7 @@ class Stage:
 
     def count(self, *states: str) -> int:
         names = ",".join(f"'{state}'" for state in states)
-        (row,) = self.ask(f"SELECT count(*) FROM workloads WHERE state IN ({names})")  # noqa: S608  our own words
+        (row,) = self.ask(f"SELECT count(*) FROM workloads WHERE state IN ({names})")
         return int(str(row[0]))
 
     def broken_gangs(self) -> int:
