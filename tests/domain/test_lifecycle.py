@@ -18,6 +18,7 @@ from gpuyard.domain.lifecycle import (
     Placed,
     Preempted,
     ResumeAsked,
+    Saved,
     StopAsked,
     TimeUp,
     advance,
@@ -143,6 +144,26 @@ def test_a_resume_is_a_new_attempt_but_not_a_retry() -> None:
 def test_preempted_work_goes_back_to_its_place_without_using_a_retry() -> None:
     job = observed(advance(running(a_job(at=7.0)), Preempted("urgent"), 1.0).workload, failed())
     assert (job.state, job.submitted_at, dict(job.retries_used)) == (State.QUEUED, 7.0, {})
+
+
+def saved(job: Workload) -> tuple[float | None, int | None]:
+    assert job.attempt is not None
+    return job.attempt.saved_at, job.attempt.saved_step
+
+
+def test_when_work_was_saved_is_noted_when_it_is_news_and_is_no_line_in_the_story() -> None:
+    job = running(a_job(), now=10.0)
+    step = advance(job, Saved(20.0, 120), 25.0)
+    assert (saved(step.workload), step.story) == ((20.0, 120), ())
+    assert advance(step.workload, Saved(20.0, 120), 26.0).workload is step.workload
+    assert advance(step.workload, Saved(15.0, 90), 26.0).workload is step.workload
+    assert saved(advance(step.workload, Saved(22.0), 26.0).workload) == (22.0, 120)
+
+
+def test_work_saved_in_an_earlier_attempt_does_not_count_and_none_is_saved_in_the_future() -> None:
+    job = running(a_job(), now=10.0)
+    assert advance(job, Saved(9.0), 25.0).workload is job
+    assert saved(advance(job, Saved(99.0), 25.0).workload) == (25.0, None)
 
 
 @pytest.mark.parametrize("event", [PauseAsked("ann"), Preempted("urgent"), TimeUp()])

@@ -25,6 +25,7 @@ from gpuyard.domain.lifecycle import (
     Placed,
     Preempted,
     ResumeAsked,
+    Saved,
     Step,
     StopAsked,
     TimeUp,
@@ -59,6 +60,7 @@ LEADS_TO: Mapping[type[Event], set[State]] = {
     ResumeAsked: {State.QUEUED},
     Preempted: {State.STOPPING},
     TimeUp: {State.STOPPING},
+    Saved: {State.RUNNING},
     Observed: {
         *(State.STARTING, State.RUNNING, State.STOPPING, State.QUEUED, State.PAUSED),
         *(State.SUCCEEDED, State.FAILED, State.STOPPED),
@@ -165,6 +167,15 @@ class LifecycleMachine(RuleBasedStateMachine):
     def look_again_at_old_news(self, look: Observed) -> None:
         """Seen before, told again. Absence is the one thing control never believes from the past."""
         self._apply(Observed({id: seen for id, seen in look.seen.items() if seen.life is not Life.ABSENT}))
+
+    @rule(seconds_ago=st.sampled_from([-5.0, 0.0, 0.5, 100.0]))
+    def save_its_work(self, seconds_ago: float) -> None:
+        before = self.stored.attempt
+        self._apply(Saved(self.now - seconds_ago))
+        if before is not None and before.saved_at is not None:
+            assert self.stored.attempt is not None
+            assert self.stored.attempt.saved_at is not None
+            assert before.saved_at <= self.stored.attempt.saved_at <= self.now
 
     # --- what people ask for --------------------------------------------------------------------------------------
 

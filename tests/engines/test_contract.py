@@ -15,7 +15,7 @@ from gpuyard.devices.simulated import SimulatedProbe
 from gpuyard.domain.errors import EngineError
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
-from gpuyard.engines.seam import Engine, KeepsLogs, LaunchRequest, ReadsUsage
+from gpuyard.engines.seam import Engine, KeepsLogs, LaunchRequest, ReadsProgress, ReadsUsage
 from gpuyard.engines.simulated import SimulatedEngine, virtual_nodes
 
 
@@ -26,6 +26,10 @@ class Stage(ABC):
 
     @abstractmethod
     def work(self, id: ReplicaId, seconds: float, exit_code: int = 0, *, is_deaf: bool = False) -> LaunchRequest: ...
+
+    @abstractmethod
+    def saving_work(self, id: ReplicaId) -> LaunchRequest:
+        """It runs for long and saves its work soon."""
 
     @abstractmethod
     def wait_for(self, condition: Callable[[], object]) -> None: ...
@@ -57,6 +61,9 @@ class ProcessStage(Stage):
         trap = "trap '' TERM; " if is_deaf else ""
         return self._yard.request(id, "sh", "-c", f"{trap}echo started; sleep {seconds}; exit {exit_code}")
 
+    def saving_work(self, id: ReplicaId) -> LaunchRequest:
+        return self._yard.request(id, "sh", "-c", "echo 120 > $YARD_BEACON; sleep 60")
+
     def wait_for(self, condition: Callable[[], object]) -> None:
         until = time.monotonic() + PATIENCE_SECONDS
         while not condition():
@@ -85,6 +92,9 @@ class SimulatedStage(Stage):
     def work(self, id: ReplicaId, seconds: float, exit_code: int = 0, *, is_deaf: bool = False) -> LaunchRequest:
         env = [("YARD_SIM_SECONDS", str(seconds)), ("YARD_SIM_EXIT", str(exit_code))]
         return _simulated_request(id, [*env, ("YARD_SIM_DEAF", "1")] if is_deaf else env)
+
+    def saving_work(self, id: ReplicaId) -> LaunchRequest:
+        return _simulated_request(id, [("YARD_SIM_SECONDS", "600"), ("YARD_SIM_CHECKPOINT_SECONDS", "60")])
 
     def wait_for(self, condition: Callable[[], object]) -> None:
         until = self._now + 1000
@@ -335,6 +345,26 @@ def test_usage_is_read_for_what_runs_and_left_out_for_what_is_unknown(stage: Sta
     assert set(usage) == {id}
     assert usage[id].memory > 0
     assert usage[id].processes >= 1
+
+
+def test_a_replica_that_says_nothing_of_saved_work_is_left_out(stage: Stage) -> None:
+    id = replica()
+    handle = stage.engine.launch(stage.work(id, 60))
+    stage.wait_for(lambda: stage.look(id).life is Life.RUNNING)
+    assert isinstance(stage.engine, ReadsProgress)
+    assert stage.engine.progress({id: handle, replica(9): None}) == {}
+
+
+def test_saved_work_is_told_with_its_time_and_step_also_by_a_new_engine(stage: Stage) -> None:
+    id = replica()
+    handle = stage.engine.launch(stage.saving_work(id))
+    stage.wait_for(lambda: stage.engine.progress({id: handle}))
+    for engine in (stage.engine, stage.restarted()):
+        progress = engine.progress({id: handle})[id]
+        started_at = stage.look(id, handle).started_at
+        assert progress.step is not None
+        assert started_at is not None
+        assert started_at <= progress.saved_at
 
 
 def test_a_log_is_kept_until_it_is_forgotten(stage: Stage) -> None:

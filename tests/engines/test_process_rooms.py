@@ -319,7 +319,7 @@ def test_the_environment_is_clean_and_the_platforms_words_win(yard_with_cards: Y
 
 _BASICS = {
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "PYTHONUNBUFFERED", "TMPDIR", "PWD", "CUDA_DEVICE_ORDER"),
-    *("YARD_WORKLOAD", "YARD_ATTEMPT", "YARD_ROLE", "YARD_INDEX", "YARD_REPLICA", "YARD_CARD_PATHS"),
+    *("YARD_WORKLOAD", "YARD_ATTEMPT", "YARD_ROLE", "YARD_INDEX", "YARD_REPLICA", "YARD_CARD_PATHS", "YARD_BEACON"),
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OLDPWD", "_", "SHLVL"),
 }
 

@@ -79,6 +79,14 @@ class Preempted:
 
 
 @dataclass(frozen=True, slots=True)
+class Saved:
+    """The attempt's work is saved up to `at`: what a preemption would cost is counted from there."""
+
+    at: float
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TimeUp:
     """The attempt has run for its maximum duration."""
 
@@ -91,7 +99,7 @@ class LaunchFailed:
     detail: str
 
 
-Event = Placed | Launched | Observed | StopAsked | PauseAsked | ResumeAsked | Preempted | TimeUp | LaunchFailed
+Event = Placed | Launched | Observed | StopAsked | PauseAsked | ResumeAsked | Preempted | Saved | TimeUp | LaunchFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +211,16 @@ def _pause_running(workload: Workload, event: PauseAsked, now: float) -> Step:
 
 def _preempt(workload: Workload, event: Preempted, now: float) -> Step:
     return _begin_ending(workload, Ending(Verdict.PREEMPTED, because(Code.PREEMPTED, by=event.by)), now)
+
+
+def _saved(workload: Workload, event: Saved, now: float) -> Step:
+    """Only what is newer, and not of an earlier attempt. It is no line in the story: it may come every few seconds."""
+    attempt = _attempt(workload)
+    at = min(event.at, now)
+    if at <= max(attempt.started_at or attempt.created_at, attempt.saved_at or 0.0):
+        return Step(workload)
+    step = attempt.saved_step if event.step is None else event.step
+    return Step(replace(workload, attempt=replace(attempt, saved_at=at, saved_step=step)))
 
 
 def _time_up(workload: Workload, event: TimeUp, now: float) -> Step:
@@ -340,6 +358,7 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[..., Step]] = {
     (State.RUNNING, PauseAsked): _pause_running,
     (State.RUNNING, Preempted): _preempt,
     (State.RUNNING, TimeUp): _time_up,
+    (State.RUNNING, Saved): _saved,
     (State.STOPPING, Observed): _observe_stopping,
     (State.STOPPING, StopAsked): _stop_instead,
     (State.PAUSED, ResumeAsked): _resume,

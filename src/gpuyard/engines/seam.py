@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from gpuyard.domain.cluster import Allotment, Node
 from gpuyard.domain.usage import CardUse as CardUse
+from gpuyard.domain.usage import Progress as Progress
 from gpuyard.domain.usage import Usage as Usage
 from gpuyard.domain.workload import Mount, ReplicaId, Seen
 
@@ -32,6 +33,7 @@ class LaunchRequest:
     mounts: tuple[Mount, ...] = ()
     image: str | None = None
     workdir: Path | None = None  # the shipped folder, as a tar file
+    checkpoint: str | None = None  # where its work is saved, as the job sees it; relative to its home
 
 
 class Engine(Protocol):
@@ -83,6 +85,19 @@ class Engine(Protocol):
 class ReadsUsage(Protocol):
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
         """What each running replica uses now; those that cannot be read are left out."""
+
+
+@runtime_checkable
+class ReadsProgress(Protocol):
+    """Every replica is told in YARD_BEACON which file to write when its work is saved, in YARD_CHECKPOINT which folder
+    was declared for that, and in YARD_ATTEMPT which start of it this is."""
+
+    def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
+        """When each of these running replicas, by id and handle, last saved its work in this attempt: from its beacon
+        or from the newest file of its checkpoint folder, whichever is newer. Those that give no sign are left out.
+
+        May take seconds: it is not for the control loop's own thread.
+        """
 
 
 @runtime_checkable

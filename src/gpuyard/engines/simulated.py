@@ -2,9 +2,11 @@
 
 What a replica does is read from its environment, so that a test can write a whole scenario into a job:
 YARD_SIM_SECONDS (how long it runs; `sleep N` as command works too), YARD_SIM_EXIT (its exit code), YARD_SIM_OOM=1,
-YARD_SIM_DEAF=1 (ignores the stop signal until the grace time is over), YARD_SIM_START_SECONDS (slow start).
+YARD_SIM_DEAF=1 (ignores the stop signal until the grace time is over), YARD_SIM_START_SECONDS (slow start),
+YARD_SIM_CHECKPOINT_SECONDS (it saves its work so often, and a later attempt goes on from what was saved).
 
 A handle holds everything (`started, seconds, exit`), so a new process that only kept the handle sees the same life.
+Only what earlier attempts saved is kept in memory: an attempt that begins after a restart of the server begins anew.
 Time comes from the clock given to it; tests move that clock by hand.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +26,7 @@ from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
-from gpuyard.engines.seam import LaunchRequest, Usage
+from gpuyard.engines.seam import LaunchRequest, Progress, Usage
 
 DEFAULT_SECONDS = 1.0
 
@@ -50,6 +53,17 @@ class _Life:
     oom: bool
     deaf: bool
     memory: int
+    saves_every: float = 0.0  # 0: never
+    done_before: float = 0.0  # seconds of its work that earlier attempts have saved
+
+    def saved_at(self, moment: float) -> float | None:
+        """When it last saved, seen from a moment; None: not yet in this attempt."""
+        times = (min(moment, self.ends) - self.ready) // self.saves_every if self.saves_every else 0.0
+        return self.ready + times * self.saves_every if times >= 1 else None
+
+    def saved_work(self, moment: float) -> float:
+        saved_at = self.saved_at(moment)
+        return self.done_before + (saved_at - self.ready if saved_at is not None else 0.0)
 
 
 class SimulatedEngine:
@@ -92,7 +106,7 @@ class SimulatedEngine:
             return "{}"
         life = self._lives.get(request.id)
         if life is None:
-            life = _decide_life(request, self._clock())
+            life = _decide_life(request, self._clock(), self._saved_before(request.id))
             self._lives[request.id] = life
             self._write_log(request)
             self._expect(request.id, life.ready, life.ends)
@@ -144,6 +158,16 @@ class SimulatedEngine:
         lives = {id: self._lives[id] for id in replicas if id in self._lives}
         return {id: Usage(max(0.0, now - life.ready), life.memory // 2, 1) for id, life in lives.items()}
 
+    def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
+        now = self._clock()
+        found: dict[ReplicaId, Progress] = {}
+        for id, handle in replicas.items():
+            life = self._find(id, handle)
+            saved_at = life.saved_at(self._last_moment(id, now)) if life is not None else None
+            if life is not None and saved_at is not None:
+                found[id] = Progress(saved_at, int(life.saved_work(saved_at)))
+        return found
+
     def log_path(self, id: ReplicaId) -> Path:
         return (self._logs or Path("/nonexistent")) / id.workload / str(id.attempt) / f"{id.short}.log"
 
@@ -169,6 +193,18 @@ class SimulatedEngine:
         if now >= life.ready:
             return Seen(Life.RUNNING, started_at=life.ready)
         return Seen(Life.STARTING)
+
+    def _last_moment(self, id: ReplicaId, now: float) -> float:
+        """Up to when it worked."""
+        return min(now, self._stopped.get(id, now))
+
+    def _saved_before(self, id: ReplicaId) -> float:
+        """Seconds of its work that the newest earlier attempt left saved."""
+        for attempt in range(id.attempt - 1, 0, -1):
+            earlier = replace(id, attempt=attempt)
+            if earlier in self._lives:
+                return self._lives[earlier].saved_work(self._last_moment(earlier, self._clock()))
+        return 0.0
 
     def _find(self, id: ReplicaId, handle: str | None) -> _Life | None:
         if id not in self._lives and handle and handle != "{}":
@@ -210,20 +246,34 @@ class SimulatedEngine:
                 call()
 
 
-def _decide_life(request: LaunchRequest, now: float) -> _Life:
+def _decide_life(request: LaunchRequest, now: float, done_before: float) -> _Life:
     env = dict(request.env)
-    ready = now + float(env.get("YARD_SIM_START_SECONDS", 0))
-    seconds = float(env.get("YARD_SIM_SECONDS") or _sleep_seconds(request.command) or DEFAULT_SECONDS)
+    ready = now + _seconds(request, "YARD_SIM_START_SECONDS", 0.0)
+    seconds = _seconds(request, "YARD_SIM_SECONDS", float(_sleep_seconds(request.command) or DEFAULT_SECONDS))
     return _Life(
         node=request.allotment.node,
         started=now,
         ready=ready,
-        ends=ready + seconds,
+        ends=ready + max(0.0, seconds - done_before),
         exit_code=int(env.get("YARD_SIM_EXIT", 0)),
         oom=env.get("YARD_SIM_OOM") == "1",
         deaf=env.get("YARD_SIM_DEAF") == "1",
         memory=request.allotment.memory,
+        saves_every=_seconds(request, "YARD_SIM_CHECKPOINT_SECONDS", 0.0),
+        done_before=done_before,
     )
+
+
+def _seconds(request: LaunchRequest, name: str, default: float) -> float:
+    text = dict(request.env).get(name)
+    try:
+        seconds = float(text) if text else default
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        detail = f"{name}={text} is not a number of seconds"
+        raise EngineError(because(Code.LAUNCH_FAILED, detail=detail, replica=request.id.short))
+    return seconds
 
 
 def _sleep_seconds(command: Sequence[str]) -> str | None:

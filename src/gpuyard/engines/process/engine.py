@@ -21,12 +21,13 @@ from gpuyard.engines.process import machine as this_machine
 from gpuyard.engines.process import people, starter, verdicts
 from gpuyard.engines.process.cards import CardWatch
 from gpuyard.engines.process.layout import Layout
+from gpuyard.engines.process.progress import ProgressReader
 from gpuyard.engines.process.replicas import Replicas
 from gpuyard.engines.process.requests import Machine, render
 from gpuyard.engines.process.rooms import check_mounts, find_programs
 from gpuyard.engines.process.supervision import cgroups, record, removal
 from gpuyard.engines.process.wake import WakeBell
-from gpuyard.engines.seam import CardUse, LaunchRequest, Usage
+from gpuyard.engines.seam import CardUse, LaunchRequest, Progress, Usage
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -70,6 +71,7 @@ class ProcessEngine:
         )
         self._cards = CardWatch(self._replicas)
         self._bell = WakeBell(layout.run)
+        self._progress = ProgressReader(layout)
 
     # --- the five verbs -------------------------------------------------------------------------------------------
 
@@ -145,6 +147,9 @@ class ProcessEngine:
             cards = tuple(CardUse(r.index, r.percent, r.memory) for r in given)
             found[id] = replace(self._replicas.usage(status), cards=cards)
         return found
+
+    def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
+        return self._progress.read(replicas)
 
     def log_path(self, id: ReplicaId) -> Path:
         return self._layout.replica(id) / record.LOG

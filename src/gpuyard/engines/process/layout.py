@@ -38,6 +38,10 @@ class Layout:
     def replica(self, id: ReplicaId) -> Path:
         return self.workload(id.workload) / str(id.attempt) / _safe(id.short)
 
+    def beacon(self, id: ReplicaId) -> Path:
+        """The folder in which a replica tells that its work is saved; its own, and the only thing in it is the file."""
+        return self.replica(id) / "beacon"
+
     def live_mark(self, id: ReplicaId) -> Path:
         return self.live / str(id)
 

@@ -10,10 +10,10 @@ from gpuyard.engines.seam import LaunchRequest
 
 
 def make_folders(request: LaunchRequest, layout: Layout, *, is_root: bool) -> None:
-    """The owner's home, the group's share, and the replica's own work and tmp folders."""
+    """The owner's home, the group's share, and the replica's own work, tmp and beacon folders."""
     folder = layout.replica(request.id)
-    for path, mode in ((layout.home(request.owner), 0o700), (folder / "work", 0o700), (folder / "tmp", 0o700)):
-        _make(path, mode, (request.uid, request.gid) if is_root else None)
+    for path in (layout.home(request.owner), folder / "work", folder / "tmp", layout.beacon(request.id)):
+        _make(path, 0o700, (request.uid, request.gid) if is_root else None)
     _make(layout.share(request.group), 0o2770, (0, request.gid) if is_root else None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.rooms import Programs, RoomPlan, render_room
 from gpuyard.engines.seam import LaunchRequest
 
+BEACON = "saved"  # the file in a replica's beacon folder
 # Nodes that every job with a card of this type opens besides the card itself.
 CONTROL_NODES = {
     "nvidia": ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"),
@@ -57,6 +59,7 @@ def render(
         "run": str(layout.run),
         "live_mark": str(layout.live_mark(request.id)),
         "tmp": str(folder / "tmp"),
+        "checkpoint": checkpoint_folder(request, home),
         "device": request.allotment.device,
         "cards": [card.index for card in cards],
     }
@@ -72,12 +75,20 @@ def _room(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> di
         home=layout.home(request.owner),
         share=layout.share(request.group),
         work=layout.replica(request.id) / "work",
+        beacon=layout.beacon(request.id),
         shm=request.allotment.shm,
         card_paths=tuple(card.path for card in cards if card.path),
         control_nodes=tuple(node for node in control if Path(node).exists()),
         mounts=request.mounts,
     )
     return render_room(plan, machine.programs)
+
+
+def checkpoint_folder(request: LaunchRequest, home: Path) -> str | None:
+    """The declared folder as the job sees it, in full."""
+    if not request.checkpoint:
+        return None
+    return os.path.normpath(os.path.join(home, request.checkpoint))
 
 
 def environment(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> dict[str, str]:
@@ -101,7 +112,11 @@ def environment(request: LaunchRequest, machine: Machine, cards: Sequence[Card])
         "YARD_INDEX": str(id.index),
         "YARD_REPLICA": str(id),
         "YARD_CARD_PATHS": ":".join(card.path for card in cards if card.path),
+        "YARD_BEACON": str(machine.layout.beacon(id) / BEACON),
     }
+    checkpoint = checkpoint_folder(request, Path(home))
+    if checkpoint is not None:
+        platform["YARD_CHECKPOINT"] = checkpoint
     return basics | dict(request.env) | _card_variables(request, machine, cards) | platform
 
 

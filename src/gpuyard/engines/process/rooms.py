@@ -113,6 +113,7 @@ class RoomPlan:
     home: Path
     share: Path
     work: Path
+    beacon: Path
     shm: int
     card_paths: tuple[str, ...]
     control_nodes: tuple[str, ...]
@@ -122,7 +123,7 @@ class RoomPlan:
 def render_room(plan: RoomPlan, programs: Programs) -> dict[str, Any]:
     nodes = [path for path in (*plan.card_paths, *plan.control_nodes) if _is_below(path, "/dev")]
     stand_ins = [path for path in plan.card_paths if not _is_below(path, "/dev")]
-    own = [str(plan.home), str(plan.share), str(plan.work), *stand_ins]
+    own = [str(plan.home), str(plan.share), str(plan.work), str(plan.beacon), *stand_ins]
     keeps = [{"path": path, "read_only": False} for path in own]
     keeps += [{"path": folder, "read_only": True} for folder in programs.folders]
     closed = [closed_above(keep["path"]) for keep in keeps]  # type: ignore[arg-type]

@@ -55,6 +55,8 @@ def _prepare(request: dict[str, Any], supervisor: int, log: int) -> None:
     os.chdir(request["cwd"])
     if shipped:
         _unpack(shipped)
+    if request["checkpoint"]:
+        _make_checkpoint_folder(request["checkpoint"])
 
 
 def _forget_signals() -> None:
@@ -115,6 +117,14 @@ def _unpack(shipped: IO[bytes]) -> None:
             folder.extractall(".", filter=measure.let_pass)  # noqa: S202  as the user, and it keeps it inside
     except (tarfile.TarError, EOFError, ValueError) as problem:
         raise room.RoomProblem(f"the shipped folder cannot be unpacked: {problem}") from problem
+
+
+def _make_checkpoint_folder(path: str) -> None:
+    """With the user's own rights. Better told now than after hours whose work could not be saved."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as problem:
+        raise room.RoomProblem(f"the checkpoint folder {path} cannot be made: {problem.strerror}") from problem
 
 
 class _Measure:
