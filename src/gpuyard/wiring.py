@@ -37,7 +37,8 @@ from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import YardError
 from gpuyard.domain.workload import Workload
 from gpuyard.engines.process.engine import ProcessEngine
-from gpuyard.engines.simulated import SimulatedEngine, virtual_nodes
+from gpuyard.engines.simulated import SimulatedEngine
+from gpuyard.engines.virtual import draw_nodes
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.metrics.series import Series
 from gpuyard.settings import BadSettings, Settings, with_file
@@ -232,7 +233,8 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         clock=clock,
         make_id=make_id,
         preview=view.preview,
-        place_in_queue=lambda workload: queue_place(view, workload),
+        why=view.why,
+        before=view.before,
         holding=view.holding,
         logs=engine,
         series=series,
@@ -257,9 +259,8 @@ def build_access(settings: Settings, database: Database, clock: SteadyClock) -> 
 
 def build_engine(settings: Settings, clock: SteadyClock) -> ProcessEngine | SimulatedEngine:
     if settings.engine == "simulated":
-        count, cards, device = parse_nodes(settings.nodes or "1x8")
         logs = settings.data / "simulated-logs"
-        return SimulatedEngine(virtual_nodes(count, cards, device), clock, logs=logs, real_time=True)
+        return SimulatedEngine(draw_nodes(settings.nodes or "1x8"), clock, logs=logs, real_time=True)
     if settings.engine not in ("auto", "process"):
         raise CannotStart(f"there is no engine {settings.engine!r}; choose auto, process or simulated")
     if settings.nodes:
@@ -269,17 +270,6 @@ def build_engine(settings: Settings, clock: SteadyClock) -> ProcessEngine | Simu
     except ValueError as problem:
         raise CannotStart(f"--simulate-cards {settings.simulate_cards!r}: {problem}") from problem
     return ProcessEngine(settings.data, devices=probes, log_limit_bytes=settings.log_limit_bytes)
-
-
-def parse_nodes(text: str) -> tuple[int, int, str]:
-    """`20x8` or `4x8:ascend` -> 20 nodes, 8 cards each, device."""
-    shape, _, device = text.partition(":")
-    count, by, cards = shape.partition("x")
-    if not (by and count.isdigit() and cards.isdigit() and 0 < int(count) <= 100_000 and int(cards) <= 1024):
-        raise CannotStart(f"--nodes {text!r}: expected COUNTxCARDS such as 20x8 or 4x8:ascend")
-    if device not in ("", "nvidia", "ascend"):
-        raise CannotStart(f"--nodes {text!r}: the device is nvidia or ascend")
-    return int(count), int(cards), device or "nvidia"
 
 
 def build_server(settings: Settings, parts: Parts) -> uvicorn.Server:
@@ -296,11 +286,6 @@ def build_server(settings: Settings, parts: Parts) -> uvicorn.Server:
         ws="none",
     )
     return uvicorn.Server(config)
-
-
-def queue_place(view: View, workload: Workload) -> QueuePlace | None:
-    ahead = view.ahead_of(workload)
-    return None if ahead is None else QueuePlace(len(ahead), tuple(ahead))
 
 
 def default_device(nodes: Sequence[Node]) -> str:

@@ -79,6 +79,7 @@ class Problem(StrEnum):
     LABEL_KEY = "rule.label_key"  # limit
     LABEL_VALUE = "rule.label_value"  # limit
     CHECKPOINT = "rule.checkpoint"
+    VIRTUAL_NODES = "rule.virtual_nodes"  # limit
 
     # A policy or a quota contradicts itself.
     POOL = "policy.pool"  # allowed, nearest

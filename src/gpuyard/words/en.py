@@ -227,6 +227,10 @@ PROBLEMS: Mapping[str, str] = {
         "[, at most {limit} characters]"
     ),
     Problem.LABEL_VALUE: "expected the value of a label: text on one line[, at most {limit} characters]",
+    Problem.VIRTUAL_NODES: (
+        "expected COUNTxCARDS[ with at most {limit} cards], then perhaps `:` and a model or a type, like `20x8`, "
+        "`10x8:A100,4x8:P100` or `2x8:ascend/910B`"
+    ),
     Problem.CHECKPOINT: (
         "expected the folder where the job saves its work, like `out/checkpoints` (in its home) or `/data/run7`, "
         "without `..`"
@@ -263,6 +267,7 @@ NOUNS: Mapping[str, str] = {
     "workdir.upload": "ship a folder",
     "cluster.show": "see the machines",
     "node.cordon": "take a machine out of use",
+    "node.label": "label a machine",
     "user.show": "see this user",
     "user.create": "add a user",
     "user.change": "change a user",

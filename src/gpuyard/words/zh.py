@@ -186,6 +186,10 @@ PROBLEMS: Mapping[str, str] = {
     Problem.NODE_NAME: "应当是机器名，即 `yard nodes` 里显示的名字",
     Problem.LABEL_KEY: ("应当是标签名：由字母、数字、`.`、`_`、`/`、`-` 组成，首尾是字母或数字[，最多 {limit} 个字符]"),
     Problem.LABEL_VALUE: "应当是标签的值：单行文字[，最多 {limit} 个字符]",
+    Problem.VIRTUAL_NODES: (
+        "应当是“台数 x 卡数”[（每台最多 {limit} 张卡）]，后面可加 `:` 和型号或类型，"
+        "如 `20x8`、`10x8:A100,4x8:P100` 或 `2x8:ascend/910B`"
+    ),
     Problem.CHECKPOINT: "应当是任务保存进度的文件夹，如 `out/checkpoints`（在主目录中）或 `/data/run7`，不能含 `..`",
     **ASIDES,
 }
@@ -251,6 +255,7 @@ NOUNS: Mapping[str, str] = {
     "workdir.upload": "上传文件夹",
     "cluster.show": "查看机器",
     "node.cordon": "停用机器",
+    "node.label": "给机器加标签",
     "user.show": "查看这个用户",
     "user.create": "添加用户",
     "user.change": "修改用户",
