@@ -29,6 +29,8 @@ class ControlSettings:
     """A stop that has not led to an end is asked for again after this."""
     sample_seconds: float = 5.0
     """How often the use of running replicas is measured."""
+    progress_seconds: float = 5.0
+    """How often running preemptible work is asked when it last saved."""
     keep_days: float = 180.0
     """Ended workloads and their logs are removed after this, so that disks do not fill. 0 keeps them for ever."""
     backup_hour: int = 3

@@ -99,4 +99,5 @@ def render(
         mounts=role.mounts,
         image=role.image,
         workdir=workdir,
+        checkpoint=workload.spec.checkpoint,
     )
