@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gpuyard.domain.cluster import Allotment, Card, CardShare, Node, NodeState
 from gpuyard.domain.lifecycle import Launched, Observed, Placed, advance
+from gpuyard.domain.people import Group, Quota
 from gpuyard.domain.resources import GIB, WHOLE_CARD, Cards, Resources
 from gpuyard.domain.workload import Life, RoleSpec, Seen, Spec, Workload
 
@@ -77,6 +79,15 @@ def running(job: Workload, *places: tuple[str, tuple[int, ...]], cpu_milli: int 
     started = advance(placed, Launched(dict.fromkeys(ids, "h")), job.submitted_at).workload
     look = Seen(Life.RUNNING, started_at=job.submitted_at)
     return advance(started, Observed(dict.fromkeys(ids, look)), job.submitted_at).workload
+
+
+def groups_with(quotas: Iterable[Quota]) -> dict[str, Group]:
+    """The groups that these quotas are of."""
+    groups: dict[str, Group] = {}
+    for quota in quotas:
+        group = groups.get(quota.group, Group(quota.group))
+        groups[quota.group] = replace(group, quotas=(*group.quotas, quota))
+    return groups
 
 
 def renamed(job: Workload, name: str) -> Workload:

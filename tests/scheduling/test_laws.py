@@ -7,18 +7,20 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.draw import a_job, a_node
+from tests.draw import a_job, a_node, groups_with
 
 from gpuyard.domain.cluster import Allotment, Node, NodeState
 from gpuyard.domain.lifecycle import Placed, advance
 from gpuyard.domain.people import Quota
+from gpuyard.domain.policy import Ordering, Policy
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import Workload
-from gpuyard.scheduling.order import turn
 from gpuyard.scheduling.plan import plan, preview
 from gpuyard.scheduling.quota import amounts_of
 from gpuyard.scheduling.snapshot import Placement, Plan, Snapshot
 
+# Without fair share and rings: the order is priority, then age, and any number of chips will do.
+BY_AGE = Policy(order=Ordering(fair_share=False), rings={})
 DEVICES = st.sampled_from(["nvidia", "ascend"])
 
 
@@ -75,9 +77,9 @@ QUOTAS = st.lists(
 def worlds(draw: st.DrawFn) -> Snapshot:
     """A queue, and running work that an earlier plan really placed."""
     machines = draw(nodes())
-    earlier = plan(Snapshot(0.0, machines, draw(jobs("run", 5))))
+    earlier = plan(Snapshot(0.0, machines, draw(jobs("run", 5)), policy=BY_AGE))
     holding = tuple(_holding(placement) for placement in earlier.placements)
-    return Snapshot(10.0, machines, draw(jobs("job", 6)), holding, tuple(draw(QUOTAS)))
+    return Snapshot(10.0, machines, draw(jobs("job", 6)), holding, groups_with(draw(QUOTAS)), BY_AGE)
 
 
 def _holding(placement: Placement) -> Workload:
@@ -139,7 +141,7 @@ def test_everyone_is_placed_whole_on_ready_nodes_and_well_cards_or_has_a_reason(
 def test_no_quota_is_exceeded_by_what_the_plan_adds(world: Snapshot) -> None:
     outcome = plan(world)
     by_id = {w.id: w for w in world.queue}
-    for quota in world.quotas:
+    for quota in (quota for group in world.groups.values() for quota in group.quotas):
         before = after = 0
         for workload in world.holding:
             if workload.group == quota.group and quota.user in (None, workload.owner) and workload.attempt:
@@ -148,7 +150,7 @@ def test_no_quota_is_exceeded_by_what_the_plan_adds(world: Snapshot) -> None:
             workload = by_id[placement.workload]
             if workload.group == quota.group and quota.user in (None, workload.owner):
                 after += amounts_of(placement.allotments.values()).get(quota.resource, 0)
-        assert not after or before + after <= quota.limit
+        assert not after or quota.limit is None or before + after <= quota.limit
 
 
 @given(worlds())
@@ -165,7 +167,7 @@ def test_the_same_world_gives_the_same_plan_in_whatever_order_it_is_listed(world
 def test_later_work_never_delays_an_earlier_waiter(world: Snapshot) -> None:
     """Whoever is placed in the full world while an earlier one waits would leave that one waiting all the same."""
     outcome = plan(world)
-    queue = sorted(world.queue, key=turn)
+    queue = sorted(world.queue, key=lambda w: (-w.spec.priority, w.submitted_at, w.id))
     for position, workload in enumerate(queue):
         without_later = plan(replace(world, queue=tuple(queue[: position + 1])))
         assert (workload.id in outcome.waiting) == (workload.id in without_later.waiting)
@@ -189,7 +191,7 @@ def test_what_never_fits_does_not_fit_an_empty_cluster_either(world: Snapshot) -
     never = {Code.NEVER_FITS, Code.NEEDS_REPLICAS, Code.NO_SUCH_DEVICE, Code.NO_NODES}
     well = tuple(replace(n, cards=tuple(replace(c, trouble="", holder_pid=0) for c in n.cards)) for n in world.nodes)
     for workload in world.queue:
-        alone = plan(Snapshot(10.0, well, (workload,)))
+        alone = plan(Snapshot(10.0, well, (workload,), policy=BY_AGE))
         reason = outcome.waiting.get(workload.id)
         if reason is not None and reason.code in never:
             assert not alone.placements
@@ -201,14 +203,14 @@ def test_what_never_fits_does_not_fit_an_empty_cluster_either(world: Snapshot) -
 @settings(max_examples=200, deadline=None)
 def test_needs_replicas_really_starts_on_an_empty_cluster_when_asked_that_way(world: Snapshot) -> None:
     for workload in world.queue:
-        reason = plan(Snapshot(10.0, world.nodes, (workload,))).waiting.get(workload.id)
+        reason = plan(Snapshot(10.0, world.nodes, (workload,), policy=BY_AGE)).waiting.get(workload.id)
         if reason is None or reason.code is not Code.NEEDS_REPLICAS:
             continue
         asked = workload.spec.roles[0].resources.cards
         assert asked is not None
         split = a_job(cards=reason.facts["each"], device=asked.device, replicas=reason.facts["replicas"])
         well = tuple(replace(n, cards=tuple(replace(c, trouble="") for c in n.cards)) for n in world.nodes)
-        assert plan(Snapshot(10.0, well, (split,))).placements
+        assert plan(Snapshot(10.0, well, (split,), policy=BY_AGE)).placements
 
 
 @given(worlds())

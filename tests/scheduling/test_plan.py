@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from tests.draw import a_job, a_node, running
+from tests.draw import a_job, a_node, groups_with, running
 
 from gpuyard.domain.cluster import Node, NodeState
 from gpuyard.domain.people import Quota
@@ -22,7 +22,7 @@ def a_world(
     holding: Sequence[Workload] = (),
     quotas: Sequence[Quota] = (),
 ) -> Snapshot:
-    return Snapshot(1000.0, nodes, tuple(queue), tuple(holding), tuple(quotas))
+    return Snapshot(1000.0, nodes, tuple(queue), tuple(holding), groups_with(quotas))
 
 
 def places(outcome: Plan) -> dict[str, list[str]]:

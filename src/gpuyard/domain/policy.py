@@ -19,6 +19,11 @@ class Placing(StrEnum):
     IN_ORDER = "in_order"  # the servers in the admin's order, then by name: fill one before the next
     SPREAD = "spread"  # the emptiest one
 
+    @property
+    def packs(self) -> bool:
+        """Does it look for what fits most tightly?"""
+        return self is Placing.BEST_FIT
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:

@@ -2,51 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from gpuyard.domain.cluster import Node, NodeState
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.resources import WHOLE_CARD, Resources
-from gpuyard.domain.workload import RoleSpec, Spec, Workload
-from gpuyard.scheduling.fit import place_gang
-from gpuyard.scheduling.room import Room, Rooms, fair_share, rooms_if_empty
+from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources, is_model
+from gpuyard.domain.workload import Together
+from gpuyard.scheduling.fit import Ask, RoleAsk, give_back, place_gang
+from gpuyard.scheduling.rings import rings_of, sizes_instead
+from gpuyard.scheduling.room import Room, Rooms, fair_share
 
 NAMED_AT_MOST = 5
 
 
-def never(spec: Spec, nodes: Sequence[Node]) -> Reason | None:
-    """Why it could not start even if nothing else ran; None when it could."""
-    ready = [node for node in nodes if node.state is NodeState.READY]
-    if place_gang(spec, rooms_if_empty(ready)) is not None:
+def never(ask: Ask, nodes: Sequence[Node], empty: Rooms, policy: Policy, group: str) -> Reason | None:
+    """Why it could not start even if nothing else ran; None when it could. `empty` is the cluster without any work."""
+    ring = _ring_rule(ask, nodes, policy)
+    if ring is not None:
+        return ring
+    if fits(ask, empty):
         return None
     away = [node for node in nodes if node.state is not NodeState.READY]
-    if away and place_gang(spec, rooms_if_empty([_as_ready(node) for node in nodes])) is not None:
+    all_ready = Rooms([replace(node, state=NodeState.READY) for node in nodes], policy, empty_and_well=True)
+    if away and fits(ask, all_ready):
         return because(Code.NO_NODES, nodes=[f"{n.name} ({n.state.value})" for n in away[:NAMED_AT_MOST]])
+    ready = [node for node in nodes if node.state is NodeState.READY]
     if not ready:
         return because(Code.NO_NODES, nodes=[])
-    for role in spec.roles:
-        reason = _role_never_fits(role, ready)
+    for role in ask.roles:
+        reason = _not_allowed(role, ready, group) or _role_never_fits(role, _open_to(role, ready))
         if reason is not None:
             return reason
-    return _gang_too_large(spec, ready)
+    return _gang_too_large(ask, ready)
 
 
-def _as_ready(node: Node) -> Node:
-    return Node(node.name, node.cpu_milli, node.memory, node.cards)
+def fits(ask: Ask, rooms: Rooms) -> bool:
+    taken = place_gang(ask, rooms)
+    if taken is None:
+        return False
+    give_back(taken, rooms)
+    return True
 
 
-def _role_never_fits(role: RoleSpec, nodes: Sequence[Node]) -> Reason | None:
+def _ring_rule(ask: Ask, nodes: Sequence[Node], policy: Policy) -> Reason | None:
+    several = sum(role.replicas for role in ask.roles if role.resources.cards) > 1
+    apart = several and ask.together is not Together.ONE_NODE
+    for role in ask.roles:
+        cards = role.resources.cards
+        if cards is None or cards.device not in policy.rings:
+            continue
+        chips = [[c.index for c in node.cards if c.device == cards.device] for node in nodes]
+        allowed = sizes_instead(cards, apart, [rings_of(policy, cards.device, mine) for mine in chips])
+        if allowed:
+            facts = {"asked": cards.whole, "replicas": role.replicas, "allowed": list(allowed), "whole": allowed[-1]}
+            return because(Code.RING, device=cards.device, **facts)
+    return None
+
+
+def _open_to(role: RoleAsk, nodes: Sequence[Node]) -> list[Node]:
+    return [node for node in nodes if any(role.sieve.lets(node, model) for model in _models(role, node))]
+
+
+def _models(role: RoleAsk, node: Node) -> list[str]:
+    """The models of the asked device on a node; one without a name for work without cards."""
+    device = role.sieve.device
+    return sorted({card.model for card in node.cards if card.device == device}) if device else [""]
+
+
+def _not_allowed(role: RoleAsk, nodes: Sequence[Node], group: str) -> Reason | None:
+    """Which of device, model, pins and pools leaves no node at all?"""
+    sieve = role.sieve
+    with_device = [node for node in nodes if _models(role, node)]
+    if not with_device:
+        known = sorted({card.device for node in nodes for card in node.cards})
+        return because(Code.NO_SUCH_DEVICE, device=sieve.device, known=known)
+    if not any(sieve.pinned_to(node) for node in nodes):
+        labels = [f"{key}={value}" for key, value in sieve.where.labels]
+        return because(Code.NO_SUCH_NODE, nodes=list(sieve.where.nodes), labels=labels)
+    pinned = [node for node in with_device if sieve.pinned_to(node)]
+    known = sorted({model for node in pinned for model in _models(role, node)})
+    if sieve.models and not any(is_model(asked, model) for asked in sieve.models for model in known):
+        return because(Code.NO_SUCH_MODEL, device=sieve.device, models=list(sieve.models), known=known)
+    if not pinned:
+        return because(Code.NO_SUCH_NODE, nodes=list(sieve.where.nodes), labels=[])
+    if not _open_to(role, nodes):
+        pools = [*(sieve.group_pools or ()), *(sieve.kind_pools or ())]
+        models = [model for pool in pools for model in pool.models]
+        return because(Code.POOL_CLOSED, group=group, kind="job", pools=models, open=[])
+    return None
+
+
+def _role_never_fits(role: RoleAsk, nodes: Sequence[Node]) -> Reason | None:
     """One replica alone: which resource does no single node have enough of?"""
     asked = role.resources
     if asked.cards is not None:
-        device = asked.cards.device
-        largest = max(nodes, key=lambda node: node.cards_of(device))
-        if largest.cards_of(device) == 0:
-            known = sorted({card.device for node in nodes for card in node.cards})
-            return because(Code.NO_SUCH_DEVICE, device=device, known=known)
-        if largest.cards_of(device) < max(1, asked.cards.whole):
-            return _too_many_cards(role, device, largest, nodes)
-        nodes = [node for node in nodes if node.cards_of(device) >= max(1, asked.cards.whole)]
+        cards = asked.cards
+        largest = max(nodes, key=lambda node: _most_alike(role, node))
+        if _most_alike(role, largest) < max(1, cards.whole):
+            return _too_many_cards(role, cards, largest, nodes)
+        nodes = [node for node in nodes if _most_alike(role, node) >= max(1, cards.whole)]
     for resource, wanted, has in _cpu_and_memory(asked):
         biggest = max(nodes, key=has)
         if wanted(biggest) > has(biggest):
@@ -55,85 +111,95 @@ def _role_never_fits(role: RoleSpec, nodes: Sequence[Node]) -> Reason | None:
     return None
 
 
+def _most_alike(role: RoleAsk, node: Node) -> int:
+    """How many cards of one model that will do a node has."""
+    models = [m for m in _models(role, node) if role.sieve.lets(node, m)]
+    return max(
+        (sum(1 for c in node.cards if c.device == role.sieve.device and c.model == m) for m in models), default=0
+    )
+
+
 def _cpu_and_memory(asked: Resources) -> Iterator[tuple[str, Callable[[Node], int], Callable[[Node], int]]]:
     yield "cpu", lambda node: fair_share(asked, node)[0], lambda node: node.cpu_milli
     yield "memory", lambda node: fair_share(asked, node)[1], lambda node: node.memory
 
 
-def _too_many_cards(role: RoleSpec, device: str, largest: Node, nodes: Sequence[Node]) -> Reason:
+def _too_many_cards(role: RoleAsk, cards: Cards, largest: Node, nodes: Sequence[Node]) -> Reason:
     """More cards than any machine has. If several machines together have them, say how to split it."""
-    assert role.resources.cards is not None
-    asked = role.resources.cards.whole
-    has = largest.cards_of(device)
+    asked, has = cards.whole, _most_alike(role, largest)
     for each in range(has, 0, -1):
-        if asked % each == 0 and sum(node.cards_of(device) // each for node in nodes) >= asked // each * role.replicas:
+        if asked % each == 0 and sum(_most_alike(role, n) // each for n in nodes) >= asked // each * role.replicas:
             split = {"replicas": asked // each * role.replicas, "each": each}
-            return because(Code.NEEDS_REPLICAS, asked=asked, largest=has, device=device, nodes=len(nodes), **split)
-    total = sum(node.cards_of(device) for node in nodes)
+            facts = {"asked": asked, "largest": has, "device": cards.device, "nodes": len(nodes)}
+            return because(Code.NEEDS_REPLICAS, **facts, **split)
+    total = sum(node.cards_of(cards.device) for node in nodes)
     facts = {"asked": asked * WHOLE_CARD, "largest": has * WHOLE_CARD, "node": largest.name}
-    return because(Code.NEVER_FITS, resource=device, total=total * WHOLE_CARD, **facts)
+    return because(Code.NEVER_FITS, resource=cards.device, total=total * WHOLE_CARD, **facts)
 
 
-def _gang_too_large(spec: Spec, nodes: Sequence[Node]) -> Reason:
+def _gang_too_large(ask: Ask, ready: Sequence[Node]) -> Reason:
     """Each replica fits somewhere, all of them together do not."""
-    role = max(spec.roles, key=lambda r: (r.resources.cards.milli if r.resources.cards else 0) * r.replicas)
-    device = role.resources.cards.device if role.resources.cards else "cpu"
-    if role.resources.cards is not None:
-        asked = role.resources.cards.milli * role.replicas
-        total = sum(node.cards_of(device) for node in nodes) * WHOLE_CARD
+    role = max(ask.roles, key=lambda r: (r.resources.cards.milli if r.resources.cards else 0) * r.replicas)
+    nodes = _open_to(role, ready)
+    if ask.together is Together.SPREAD and ask.replicas > len(nodes):
+        return because(Code.NEVER_FITS, resource="nodes", asked=ask.replicas, largest=len(nodes), node="")
+    cards = role.resources.cards
+    if cards is not None:
+        asked = cards.milli * role.replicas
+        amounts = [node.cards_of(cards.device) * WHOLE_CARD for node in nodes]
     else:
-        asked = sum(fair_share(role.resources, nodes[0])[0] for _ in range(role.replicas))
-        total = sum(node.cpu_milli for node in nodes)
-    facts = {"asked": asked, "largest": total, "replicas": role.replicas}
-    return because(Code.NEVER_FITS, resource=device, node="", **facts)
+        asked = fair_share(role.resources, nodes[0])[0] * role.replicas
+        amounts = [node.cpu_milli for node in nodes]
+    largest = max(amounts) if ask.together is Together.ONE_NODE else sum(amounts)
+    facts = {"asked": asked, "largest": largest, "replicas": role.replicas}
+    return because(Code.NEVER_FITS, resource=cards.device if cards else "cpu", node="", **facts)
 
 
-def not_yet(workload: Workload, rooms: Rooms, holding: Sequence[Workload]) -> Reason:
+def not_yet(ask: Ask, rooms: Rooms, troubled: Sequence[Room], on_node: Mapping[str, Mapping[str, None]]) -> Reason:
     """It would fit if some of the running work ended, or if a held card came free."""
-    role = max(workload.spec.roles, key=lambda r: r.resources.cards.milli if r.resources.cards else 0)
-    asked = role.resources
-    held = _held_card(asked, rooms)
+    role = ask.roles[0]
+    held = _held_card(role, troubled)
     if held is not None:
         return held
-    closest = max(rooms, key=lambda room: _closeness(asked, room))
-    resource, wanted, free = _shortage(asked, closest)
-    jobs = [w.id for w in holding if _is_on(w, closest.node.name)][:NAMED_AT_MOST]
+    closest = _closest(role, rooms)
+    if closest is None:  # every node that would do is away
+        return because(Code.NO_NODES, nodes=[])
+    resource, wanted, free = shortage(role.resources, closest)
+    jobs = list(on_node.get(closest.node.name, ()))[:NAMED_AT_MOST]
     facts = {"resource": resource, "asked": wanted, "free": free, "node": closest.node.name, "jobs": jobs}
-    return because(Code.BUSY, replicas=sum(r.replicas for r in workload.spec.roles), **facts)
+    return because(Code.BUSY, replicas=ask.replicas, **facts)
 
 
-def _held_card(asked: Resources, rooms: Rooms) -> Reason | None:
+def _held_card(role: RoleAsk, troubled: Sequence[Room]) -> Reason | None:
     """Named only when the held cards are what is missing on some node."""
-    if asked.cards is None:
-        return None
-    for room in rooms:
-        troubled = [c for c in room.node.cards if c.device == asked.cards.device and c.trouble]
-        idle = [c for c in troubled if room.cards[c.index] >= 0]
-        if idle and room.free_whole(asked.cards.device) + len(idle) >= max(1, asked.cards.whole):
+    cards = role.resources.cards
+    for room in troubled if cards is not None else ():
+        assert cards is not None
+        stacks = [s for s in room.stacks if s.device == cards.device and role.sieve.lets(room.node, s.model)]
+        mine = {index for stack in stacks for index in stack.indices}
+        idle = [c for c in room.node.cards if c.index in mine and c.trouble and room.cards[c.index] >= 0]
+        free = sum(stack.whole for stack in stacks)
+        if idle and free < max(1, cards.whole) <= free + len(idle):
             card = idle[0]
-            return because(
-                Code.CARD_HELD, node=room.node.name, card=card.index, pid=card.holder_pid, holder=card.trouble
-            )
+            facts = {"card": card.index, "pid": card.holder_pid, "holder": card.trouble}
+            return because(Code.CARD_HELD, node=room.node.name, **facts)
     return None
 
 
-def _closeness(asked: Resources, room: Room) -> tuple[int, int, str]:
-    if asked.cards is None:
-        return (room.cpu, room.memory, room.node.name)
-    return (room.free_whole(asked.cards.device), room.free_milli(asked.cards.device), room.node.name)
+def _closest(role: RoleAsk, rooms: Rooms) -> Room | None:
+    """The node with the most of what is asked for still free."""
+    first = next(rooms.shelf(role.sieve).loosest_first(), None)
+    return first.room if first is not None else None
 
 
-def _shortage(asked: Resources, room: Room) -> tuple[str, int, int]:
+def shortage(asked: Resources, room: Room) -> tuple[str, int, int]:
+    """What is missing in a room: the resource, how much is asked, how much is free."""
     if asked.cards is not None:
         device = asked.cards.device
         free = room.free_milli(device) if asked.cards.is_share else room.free_whole(device) * WHOLE_CARD
         if free < asked.cards.milli:
             return device, asked.cards.milli, free
-    cpu, memory, _ = fair_share(asked, room.node)
+    cpu, memory, _ = room.fair_share(asked)
     if memory > room.memory:
         return "memory", memory, max(0, room.memory)
     return "cpu", cpu, max(0, room.cpu)
-
-
-def _is_on(workload: Workload, node: str) -> bool:
-    return workload.attempt is not None and any(r.allotment.node == node for r in workload.attempt.replicas)

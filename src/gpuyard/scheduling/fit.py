@@ -2,26 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
 from gpuyard.domain.cluster import Allotment
-from gpuyard.domain.resources import WHOLE_CARD, Resources
-from gpuyard.domain.workload import Spec
-from gpuyard.scheduling.room import Room, Rooms
+from gpuyard.domain.policy import Policy
+from gpuyard.domain.resources import Resources
+from gpuyard.domain.workload import Spec, Together
+from gpuyard.scheduling.room import ALONE, Room, Rooms, Stack, Standing
+from gpuyard.scheduling.sieve import Sieve, sieve_for
 
 Allotments = dict[tuple[str, int], Allotment]
+Allowed = Callable[[Room], bool]
+
+COUNTED_FROM = 30
+SEARCH_STEPS = 3000  # roles of different sizes may need a search; beyond this it counts as not fitting now
 
 
-def place_gang(spec: Spec, rooms: Rooms, *, past_kept: bool = False) -> Allotments | None:
+@dataclass(frozen=True, slots=True)
+class RoleAsk:
+    """What one role asks of the cluster, whoever it is."""
+
+    name: str
+    replicas: int
+    resources: Resources
+    sieve: Sieve
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """What a workload asks of the cluster. The largest role comes first: it is the hardest to place.
+
+    Compared by identity: the books keep one for all that ask the same.
+    """
+
+    roles: tuple[RoleAsk, ...]
+    together: Together = Together.ANY
+
+    @property
+    def replicas(self) -> int:
+        return sum(role.replicas for role in self.roles)
+
+
+def ask_of(spec: Spec, group: str, policy: Policy) -> Ask:
+    roles = [
+        RoleAsk(role.name, role.replicas, role.resources, sieve_for(role, group, spec.kind.value, policy))
+        for role in spec.roles
+    ]
+    return Ask(tuple(sorted(roles, key=_size, reverse=True)), spec.together)
+
+
+def _size(role: RoleAsk) -> tuple[int, int, int]:
+    asked = role.resources
+    return (asked.cards.milli if asked.cards else 0, asked.cpu_milli or 0, asked.memory or 0)
+
+
+def place_gang(ask: Ask, rooms: Rooms, standing: Standing = ALONE) -> Allotments | None:
     """Take room for every replica, or leave the rooms as they were and return None."""
-    taken: Allotments = {}
-    for role in spec.roles:
-        for index in range(role.replicas):
-            allotment = best_offer(role.resources, rooms, past_kept=past_kept)
-            if allotment is None:
-                give_back(taken, rooms)
-                return None
-            rooms.take(allotment)
-            taken[role.name, index] = allotment
-    return taken
+    if ask.together is Together.ONE_NODE and ask.replicas > 1:
+        return _place_on_one_node(ask, rooms, standing)
+    return _place_all(ask, rooms, standing, None)
 
 
 def give_back(taken: Allotments, rooms: Rooms) -> None:
@@ -29,17 +69,112 @@ def give_back(taken: Allotments, rooms: Rooms) -> None:
         rooms.give_back(allotment)
 
 
-def best_offer(asked: Resources, rooms: Rooms, *, past_kept: bool = False) -> Allotment | None:
-    """The offer of the node that fits most tightly, so that large free nodes stay large."""
-    offers = ((room, room.offer(asked, past_kept=past_kept)) for room in rooms.tightest_first(asked))
-    fitting = ((room, offer) for room, offer in offers if offer is not None)
-    if asked.cards is not None and asked.cards.is_share:
-        best = min(fitting, key=lambda found: (_breaks_a_card(*found), found[0].key(found[1].device)), default=None)
-    else:
-        best = next(fitting, None)
-    return best[1] if best is not None else None
+def how_many(stack: Stack, asked: Resources, most: int) -> int:
+    """How many such replicas a stack has room for now, at most `most`."""
+    room, cards = stack.room, asked.cards
+    cpu, memory, _ = room.fair_share(asked)
+    most = min(most, room.cpu // cpu if cpu else most, room.memory // memory if memory else most)
+    if cards is None:
+        return max(0, most)
+    if cards.is_share:
+        return max(0, min(most, sum(room.cards[i] // cards.milli for i in stack.indices if room.cards[i] > 0)))
+    return max(0, min(most, stack.whole // cards.whole))
 
 
-def _breaks_a_card(room: Room, offer: Allotment) -> bool:
-    """A share that fits on a card already shared comes before one that needs a whole card."""
-    return room.cards[offer.cards[0].index] == WHOLE_CARD
+def best_offer(
+    role: RoleAsk, rooms: Rooms, standing: Standing = ALONE, allowed: Allowed | None = None
+) -> Allotment | None:
+    """The offer of the first node, in the order of the policy, that has room."""
+    return next((offer for _, offer in _offers(role, rooms, standing, allowed)), None)
+
+
+def _offers(
+    role: RoleAsk, rooms: Rooms, standing: Standing, allowed: Allowed | None
+) -> Iterator[tuple[Stack, Allotment]]:
+    asked = role.resources
+    for stack in rooms.shelf(role.sieve).candidates(asked.cards):
+        if allowed is None or allowed(stack.room):
+            offer = stack.offer(asked, standing)
+            if offer is not None:
+                yield stack, offer
+
+
+def _place_on_one_node(ask: Ask, rooms: Rooms, standing: Standing) -> Allotments | None:
+    first = ask.roles[0]
+    for room in [stack.room for stack, _ in _offers(first, rooms, standing, None)]:
+        taken = _place_all(ask, rooms, standing, room)
+        if taken is not None:
+            return taken
+    return None
+
+
+def _place_all(ask: Ask, rooms: Rooms, standing: Standing, only: Room | None) -> Allotments | None:
+    """The best fit for one after the other. Replicas that are alike need no search; roles that differ may."""
+    if only is None and any(not _could_fit(role, rooms) for role in ask.roles):
+        return None
+    taken: Allotments = {}
+    used: set[str] = set()
+    allowed = _allowed(ask, only, used)
+    for role in ask.roles:
+        for index in range(role.replicas):
+            offer = best_offer(role, rooms, standing, allowed)
+            if offer is None:
+                give_back(taken, rooms)
+                return _search(ask, rooms, standing, only) if len(ask.roles) > 1 else None
+            rooms.take(offer)
+            used.add(offer.node)
+            taken[role.name, index] = offer
+    return taken
+
+
+def _could_fit(role: RoleAsk, rooms: Rooms) -> bool:
+    """For a large gang, count before trying: a try costs as much as the gang is large."""
+    missing = role.replicas
+    if missing <= COUNTED_FROM:
+        return True
+    for stack in rooms.shelf(role.sieve):
+        missing -= how_many(stack, role.resources, missing)
+        if missing <= 0:
+            return True
+    return False
+
+
+def _allowed(ask: Ask, only: Room | None, used: set[str]) -> Allowed | None:
+    if only is not None:
+        return lambda room: room is only
+    if ask.together is Together.SPREAD:
+        return lambda room: room.node.name not in used
+    return None
+
+
+def _search(ask: Ask, rooms: Rooms, standing: Standing, only: Room | None) -> Allotments | None:
+    """Try other nodes for earlier replicas, within a bound."""
+    places = [(role, index) for role in ask.roles for index in range(role.replicas)]
+    taken: Allotments = {}
+    used: set[str] = set()
+    allowed = _allowed(ask, only, used)
+    steps = SEARCH_STEPS
+
+    def settle(position: int, least: int) -> bool:
+        nonlocal steps
+        if position == len(places):
+            return True
+        role, index = places[position]
+        for stack, offer in list(_offers(role, rooms, standing, allowed)):
+            # Replicas that are alike are placed in the order of the stacks: the same set is not tried twice.
+            if index > 0 and stack.serial < least:
+                continue
+            steps -= 1
+            if steps < 0:
+                return False
+            rooms.take(offer)
+            used.add(offer.node)
+            taken[role.name, index] = offer
+            if settle(position + 1, stack.serial):
+                return True
+            del taken[role.name, index]
+            used.discard(offer.node)
+            rooms.give_back(offer)
+        return False
+
+    return taken if len(places) <= 200 and settle(0, -1) else None

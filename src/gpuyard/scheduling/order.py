@@ -1,15 +1,145 @@
-"""Who is asked first: larger priority, then the older, then the id so that the answer never depends on chance."""
+"""Who is asked first.
+
+Work within a group's guarantee, then the admin's people, then priority (raised by waiting), then the group that used
+less, inside the group the person who used less, then age; the id last, so that the answer never depends on chance. A
+group that is strictly first in, first out knows only age inside.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from heapq import heapify, heappop, heapreplace
+from typing import TYPE_CHECKING
 
-from gpuyard.domain.workload import Workload
+from gpuyard.domain.policy import Ordering
+from gpuyard.domain.workload import MAX_PRIORITY
+from gpuyard.scheduling.line import Batch
+from gpuyard.scheduling.quota import Payer
+from gpuyard.scheduling.share import card_hours, level
+from gpuyard.scheduling.snapshot import Person, Turn
+
+if TYPE_CHECKING:
+    from gpuyard.scheduling.books import Books
+
+Head = tuple[int, int, int]  # guaranteed or not, place among the admin's people, priority
+Key = tuple[Head, int, float, str]  # head, level of use, submitted at, id
 
 
-def turn(workload: Workload) -> tuple[int, float, str]:
-    return (-workload.spec.priority, workload.submitted_at, workload.id)
+def raised(priority: int, submitted_at: float, now: float, rule: Ordering) -> int:
+    """The priority with what waiting adds."""
+    steps = max(0, int((now - submitted_at) // rule.age_every)) if rule.age_points else 0
+    return min(MAX_PRIORITY, priority + steps * rule.age_points)
 
 
-def in_order(queue: Iterable[Workload]) -> list[Workload]:
-    return sorted(queue, key=turn)
+class Turns:
+    """The numbers of one pass: they move as the pass gives things out."""
+
+    def __init__(self, books: Books, now: float) -> None:
+        self._books = books
+        self._now = now
+        self._rule = books.policy.order
+        self._people = {name: place for place, name in enumerate(self._rule.people)}
+        self._added: dict[Person, float] = {}  # rates of what this pass has placed
+        self._hours: dict[Person, float] = {}
+
+    def add(self, payer: Payer, rate: float) -> None:
+        for person in ((payer.group, None), (payer.group, payer.owner)):
+            self._added[person] = self._added.get(person, 0.0) + rate
+            self._hours.pop(person, None)
+
+    def inside(self, batch: Batch, position: int) -> Key:
+        """Its place inside its group."""
+        submitted, id = batch.jobs[position]
+        group = self._books.groups.get(batch.group)
+        if group is not None and group.fifo:
+            return ((0, 0, 0), 0, submitted, id)
+        return (self._head(batch, submitted), self._level((batch.group, batch.owner)), submitted, id)
+
+    def among(self, batch: Batch, position: int) -> Key:
+        """The place of its group among the groups, while it is the group's next."""
+        submitted, id = batch.jobs[position]
+        return (self._head(batch, submitted), self._level((batch.group, None)), submitted, id)
+
+    def turn(self, batch: Batch, position: int) -> Turn:
+        return Turn(
+            guaranteed=self._is_guaranteed(batch),
+            priority=raised(batch.priority, batch.jobs[position][0], self._now, self._rule),
+            group_use=self.hours((batch.group, None)),
+            user_use=self.hours((batch.group, batch.owner)),
+        )
+
+    def hours(self, person: Person) -> float:
+        found = self._hours.get(person)
+        if found is None:
+            books, group = self._books, self._books.groups.get(person[0])
+            weight = group.weight if group is not None and person[1] is None else 1.0
+            past, running = books.past.get(person), books.running.get(person)
+            found = card_hours(past, running, self._added.get(person, 0.0), self._now, weight, self._rule)
+            self._hours[person] = found
+        return found
+
+    def _head(self, batch: Batch, submitted: float) -> Head:
+        place = self._people.get(batch.owner, len(self._people)) if self._people else 0
+        priority = raised(batch.priority, submitted, self._now, self._rule)
+        return (0 if self._is_guaranteed(batch) else 1, place, -priority)
+
+    def _is_guaranteed(self, batch: Batch) -> bool:
+        purse = self._books.purse
+        return not purse.common or purse.is_within_guarantee(batch.group, batch.amounts)
+
+    def _level(self, person: Person) -> int:
+        return level(self.hours(person), self._rule.tolerance) if self._rule.fair_share else 0
+
+
+class Asking:
+    """Goes through the line in order. After each one the pass says what became of it."""
+
+    def __init__(self, books: Books, turns: Turns) -> None:
+        self._turns = turns
+        self._next: dict[Batch, int] = {}
+        self._inside: dict[str, list[tuple[Key, Batch]]] = {}
+        self._among: list[tuple[Key, str]] = []
+        for group, batches in books.line.groups.items():
+            heap = [(turns.inside(batch, 0), batch) for batch in batches.values()]
+            heapify(heap)
+            self._inside[group] = heap
+            self._among.append((turns.among(heap[0][1], 0), group))
+        heapify(self._among)
+
+    def next(self) -> tuple[Batch, int] | None:
+        if not self._among:
+            return None
+        batch = self._inside[self._among[0][1]][0][1]
+        return batch, self._next.get(batch, 0)
+
+    def placed(self, batch: Batch) -> None:
+        """It has its place; the next of the batch steps up."""
+        self._next[batch] = self._next.get(batch, 0) + 1
+        if self._next[batch] >= len(batch.jobs):
+            heappop(self._inside[batch.group])
+        self._settle(batch.group)
+
+    def waits(self, batch: Batch) -> None:
+        """It waits, and with it all that are alike."""
+        heappop(self._inside[batch.group])
+        self._settle(batch.group)
+
+    def group_waits(self, group: str) -> list[tuple[Batch, int]]:
+        """Strictly first in, first out: all of the group wait behind the first. Returns the others."""
+        heappop(self._among)
+        others = sorted(self._inside.pop(group))[1:]
+        return [(batch, self._next.get(batch, 0)) for _, batch in others]
+
+    def _settle(self, group: str) -> None:
+        """Keys inside a group only grow during a pass, so only the front needs to be looked at again."""
+        heap = self._inside[group]
+        while heap:
+            key, batch = heap[0]
+            now = self._turns.inside(batch, self._next.get(batch, 0))
+            if now == key:
+                break
+            heapreplace(heap, (now, batch))
+        if heap:
+            front = heap[0][1]
+            heapreplace(self._among, (self._turns.among(front, self._next.get(front, 0)), group))
+        else:
+            heappop(self._among)

@@ -2,158 +2,326 @@
 
 An earlier workload that waits keeps back what it could use of the free rest, on the nodes where it is closest to
 starting, and of the quota it waits for. So a later one may use what nobody before it can use, and never takes what an
-earlier one waits for.
+earlier one waits for, unless it is sure to be over before that one can start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
+from math import inf
+from typing import NamedTuple
 
+from gpuyard.domain.cluster import Allotment
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.resources import Resources
-from gpuyard.domain.workload import Spec, Workload
+from gpuyard.domain.workload import Workload
 from gpuyard.scheduling import explain
-from gpuyard.scheduling.fit import Allotments, give_back, place_gang
-from gpuyard.scheduling.order import in_order, turn
-from gpuyard.scheduling.quota import Amounts, Purse, amounts_of
-from gpuyard.scheduling.room import Room, Rooms, rooms_if_empty, rooms_now
-from gpuyard.scheduling.snapshot import Placement, Plan, Preview, Snapshot
+from gpuyard.scheduling.backfill import START_SECONDS, Release, ends_by, latest_start
+from gpuyard.scheduling.books import Books
+from gpuyard.scheduling.fit import Allotments, Ask, RoleAsk, give_back, how_many, place_gang
+from gpuyard.scheduling.line import Batch
+from gpuyard.scheduling.order import Asking, Turns
+from gpuyard.scheduling.preempt import Preemption
+from gpuyard.scheduling.quota import Amounts, Payer, amounts_of
+from gpuyard.scheduling.room import ALONE, Keep, Room, Standing
+from gpuyard.scheduling.share import rate_of
+from gpuyard.scheduling.snapshot import Eviction, Placement, Plan, Preview, Snapshot
 
-Shape = tuple[tuple[Resources, int], ...]  # what a workload asks of the cluster, whoever it is
+PASSED_AT_MOST = 5  # of those a placement passed by, this many are written down
+CLAIMS_AT_MOST = 8  # searches for victims in one pass
+TIMED_AT_MOST = 4  # waiting workloads whose latest start is worked out in one pass
+TOLD_AGAIN_SECONDS = 5.0  # the same reason with other numbers is told this often at most
 
 
 def plan(snapshot: Snapshot) -> Plan:
     """Decide for the whole queue."""
-    return _Pass(snapshot).run(in_order(snapshot.queue))
+    return decide(Books.of(snapshot), snapshot.now)
+
+
+def decide(books: Books, now: float, *, news_only: bool = False) -> Plan:
+    """Decide for the whole queue, and leave the books as they were. With `news_only` only changed reasons are told."""
+    one = Pass(books, now)
+    one.run()
+    waiting = dict(one.news() if news_only else one.reasons())
+    one.undo()
+    return Plan(tuple(one.placements), waiting, tuple(one.evictions))
 
 
 def preview(snapshot: Snapshot, workload: Workload) -> Preview:
     """What would happen if it were submitted now, behind everyone who already waits with the same priority."""
     outcome = plan(replace(snapshot, queue=(*snapshot.queue, workload)))
-    ahead = [w.id for w in in_order(snapshot.queue) if turn(w) < turn(workload)]
-    still_waiting = [id for id in ahead if id in outcome.waiting]
     placement = next((p for p in outcome.placements if p.workload == workload.id), None)
     if placement is not None:
         nodes = tuple(sorted({allotment.node for allotment in placement.allotments.values()}))
-        return Preview(True, None, nodes, len(still_waiting), tuple(still_waiting[:20]))
-    return Preview(False, outcome.waiting[workload.id], (), len(still_waiting), tuple(still_waiting[:20]))
+        return Preview(True, None, nodes, len(placement.passed), placement.passed)
+    ahead = []
+    for id in outcome.waiting:
+        if id == workload.id:
+            break
+        ahead.append(id)
+    return Preview(False, outcome.waiting[workload.id], (), len(ahead), tuple(ahead[:20]))
 
 
-class _Pass:
-    """The books of one pass."""
+class Verdict(NamedTuple):
+    """Why a batch waits from one of its members on. `seq` is its place in the pass."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        self.rooms = rooms_now(snapshot.nodes, snapshot.holding)
-        self.purse = Purse(snapshot.quotas, snapshot.holding)
+    seq: int
+    batch: Batch
+    position: int
+    reason: Reason
+
+
+class _Given(NamedTuple):
+    payer: Payer
+    amounts: Amounts
+    allotments: Allotments
+
+
+class Pass:
+    """The state of one pass over the books. Until `undo` the books are as if its placements were made."""
+
+    def __init__(self, books: Books, now: float) -> None:
+        self.books = books
+        self.now = now
         self.placements: list[Placement] = []
-        self.waiting: dict[str, Reason] = {}
-        self._never: dict[Shape, Reason | None] = {}
-        self._no_room: dict[Shape, Reason] = {}  # shapes that found no room in this pass: room only shrinks
+        self.verdicts: list[Verdict] = []
+        self.evictions: list[Eviction] = []
+        self.turns = Turns(books, now)
+        self.preemption = Preemption(books, now)
+        self._given: list[_Given] = []
+        self._no_room: dict[Ask, tuple[float, Reason]] = {}  # asks that found no room: room only shrinks in a pass
+        self._keeping: list[Room] = []
+        self._timed = self._claims = self._seq = 0
+        self._ends: dict[str, float] = {}
+        books.line.wake(now)
 
-    @cached_property
-    def _empty(self) -> Rooms:
-        return rooms_if_empty(self.snapshot.nodes)
+    # --- the walk -------------------------------------------------------------------------------------------------
 
-    def run(self, queue: Sequence[Workload]) -> Plan:
-        for workload in queue:
-            reason = self._decide(workload)
-            if reason is not None:
-                self.waiting[workload.id] = reason
-        return Plan(tuple(self.placements), self.waiting)
+    def run(self) -> None:
+        asking = Asking(self.books, self.turns)
+        while (found := asking.next()) is not None:
+            batch, position = found
+            reason = self._ask(batch, position)
+            if reason is None:
+                asking.placed(batch)
+                continue
+            self.verdicts.append(Verdict(self._seq, batch, position, reason))
+            group = self.books.groups.get(batch.group)
+            if group is None or not group.fifo:
+                asking.waits(batch)
+                continue
+            ahead = batch.jobs[position][1]
+            behind = because(Code.FIFO, group=batch.group, ahead=ahead, ahead_name=self._name(ahead))
+            self.verdicts.append(Verdict(self._seq, batch, position + 1, behind))
+            self.verdicts += [Verdict(self._seq, *other, behind) for other in asking.group_waits(batch.group)]
 
-    def _decide(self, workload: Workload) -> Reason | None:
-        """Place it and return None, or return why it waits."""
-        if workload.not_before > self.snapshot.now:
-            cause = workload.reason.facts.get("cause")
-            return because(Code.BACK_OFF, until=workload.not_before, cause=cause)
-        shape = shape_of(workload.spec)
-        over_quota = self.purse.refusal(workload, least_amounts(workload.spec))
-        if over_quota is None and shape not in self._no_room:
-            allotments = place_gang(workload.spec, self.rooms)
-            if allotments is not None:
-                return self._take(workload, allotments)
-        # It waits. One that could never start says so first, and keeps nothing from others.
-        reason = self._can_never(workload.spec, shape)
-        if reason is not None:
-            return reason
-        if over_quota is not None:
-            return self._wait_for_quota(workload, least_amounts(workload.spec), over_quota)
-        return self._no_room.get(shape) or self._wait_for_room(workload, shape)
+    def _ask(self, batch: Batch, position: int) -> Reason | None:
+        """Place the batch's next and return None, or return why it waits."""
+        self._seq += 1
+        standing = self.standing(batch)
+        amounts = batch.amounts
+        reason = self.books.purse.refusal(batch.payer, amounts, standing)
+        if reason is None:
+            taken = self._find_room(batch, standing)
+            if taken is None:
+                return self._wait_for_room(batch, position, standing)
+            amounts = amounts_of(taken.values())
+            # What was left open is settled only now that the nodes are known, so the quota is asked once more.
+            reason = self.books.purse.refusal(batch.payer, amounts, standing)
+            if reason is None:
+                self._take(batch, position, taken, amounts)
+                return None
+            give_back(taken, self.books.rooms)
+        return self._wait_for_quota(batch, position, amounts, standing, reason)
 
-    def _can_never(self, spec: Spec, shape: Shape) -> Reason | None:
-        if shape not in self._never:
-            self._never[shape] = explain.never(spec, self.snapshot.nodes)
-        return self._never[shape]
+    def standing(self, batch: Batch) -> Standing:
+        return Standing(self._seq, self.now + batch.longest + START_SECONDS)
 
-    def _take(self, workload: Workload, allotments: Allotments) -> Reason | None:
-        """The amounts left open are settled only now that the nodes are known, so the quota is asked once more."""
-        amounts = amounts_of(allotments.values())
-        reason = self.purse.refusal(workload, amounts)
-        if reason is not None:
-            give_back(allotments, self.rooms)
-            return self._wait_for_quota(workload, amounts, reason)
-        self.purse.spend(workload, amounts)
-        self.placements.append(Placement(workload.id, allotments))
+    def _find_room(self, batch: Batch, standing: Standing) -> Allotments | None:
+        tried = self._no_room.get(batch.ask)
+        if tried is not None and tried[0] <= standing.ends_by:
+            return None
+        return place_gang(batch.ask, self.books.rooms, standing)
+
+    def _take(self, batch: Batch, position: int, taken: Allotments, amounts: Amounts) -> None:
+        turn = self.turns.turn(batch, position)
+        passed = tuple(v.batch.jobs[v.position][1] for v in self.verdicts[:PASSED_AT_MOST])
+        self.placements.append(Placement(batch.jobs[position][1], taken, turn, passed))
+        self._given.append(_Given(batch.payer, amounts, taken))
+        self.books.purse.spend(batch.payer, amounts)
+        self.turns.add(batch.payer, rate_of(taken.values(), self.books.policy.order.cores_per_card))
+
+    # --- those who wait -------------------------------------------------------------------------------------------
+
+    def _wait_for_quota(
+        self, batch: Batch, position: int, amounts: Amounts, standing: Standing, reason: Reason
+    ) -> Reason:
+        clearing = self._claim(batch, position, standing) if reason.code is Code.OVER_QUOTA else None
+        if clearing is not None:
+            return clearing
+        id = batch.jobs[position][1]
+        self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, amounts)
+        return reason
+
+    def _wait_for_room(self, batch: Batch, position: int, standing: Standing) -> Reason:
+        clearing = self._claim(batch, position, standing)
+        if clearing is not None:
+            return clearing
+        tried = self._no_room.get(batch.ask)
+        if tried is not None and tried[0] <= standing.ends_by:
+            return tried[1]
+        reason = self._kept_from(batch, standing) or self._busy(batch.ask)
+        self._keep_room(batch, batch.jobs[position][1])
+        self._no_room[batch.ask] = (standing.ends_by, reason)
+        return reason
+
+    def _busy(self, ask: Ask) -> Reason:
+        return explain.not_yet(ask, self.books.rooms, self.books.troubled, self.books.on_node)
+
+    def _kept_from(self, batch: Batch, standing: Standing) -> Reason | None:
+        """The earlier workload whose kept room is all that stands in the way, if that is so."""
+        taken = place_gang(batch.ask, self.books.rooms, ALONE) if self._keeping else None
+        if taken is None:
+            return None
+        give_back(taken, self.books.rooms)
+        for allotment in taken.values():
+            room = self.books.rooms.by_name[allotment.node]
+            for keep in room.keeps:
+                if room.is_kept_from(keep, standing):
+                    return because(Code.ORDER, ahead=keep.workload, ahead_name=self._name(keep.workload))
         return None
 
-    def _wait_for_quota(self, workload: Workload, amounts: Amounts, reason: Reason) -> Reason:
-        """Only one that can start some day keeps the rest of its quota for itself."""
-        if reason.code is not Code.QUOTA_NEVER:
-            self.purse.keep_for(workload, amounts)
-        return reason
+    def _name(self, id: str) -> str:
+        workload = self.books.line.workloads.get(id)
+        return workload.spec.name if workload is not None else ""
 
-    def _wait_for_room(self, workload: Workload, shape: Shape) -> Reason:
-        ahead = self._kept_from(workload)
-        if ahead is not None:
-            reason = because(Code.ORDER, ahead=ahead.id, ahead_name=ahead.spec.name)
-        else:
-            reason = explain.not_yet(workload, self.rooms, self.snapshot.holding)
-        self._keep_room(workload)
-        self._no_room[shape] = because(Code.ORDER, ahead=workload.id, ahead_name=workload.spec.name)
-        return reason
+    # --- room that is kept ----------------------------------------------------------------------------------------
 
-    def _kept_from(self, workload: Workload) -> Workload | None:
-        """The earlier workload whose kept room is all that stands in the way, if that is so."""
-        allotments = place_gang(workload.spec, self.rooms, past_kept=True)
-        if allotments is None:
+    def _keep_room(self, batch: Batch, id: str) -> None:
+        """Keep the free rest where it will start first: where running work is known to end, or most is free now."""
+        start = None
+        if self.books.policy.backfill and self.books.line.has_sure_ends and self._timed < TIMED_AT_MOST:
+            self._timed += 1
+            start = latest_start(batch.ask, self.books.rooms, self._releases, self.now)
+        if start is not None:
+            for room in start.rooms:
+                self._keep(room, id, batch.ask.roles[0], start.at)
+            return
+        for role in batch.ask.roles:
+            for room in self._prospects(role):
+                self._keep(room, id, role, -inf)
+
+    def _keep(self, room: Room, id: str, role: RoleAsk, starts_at: float) -> None:
+        room.keep_for(self._seq, id, role.resources, starts_at)
+        self._keeping.append(room)
+
+    def _prospects(self, role: RoleAsk) -> Iterator[Room]:
+        """The rooms with the most free that could hold its replicas if they were empty, once for each replica."""
+        missing = role.replicas
+        for stack in self.books.rooms.shelf(role.sieve).loosest_first():
+            room = self.books.empty.by_name[stack.room.node.name]
+            alike = room.stacks[stack.serial - stack.room.stacks[0].serial]
+            fitting = how_many(alike, role.resources, missing)
+            yield from [stack.room] * fitting
+            missing -= fitting
+            if not missing:
+                return
+
+    def _releases(self, node: str) -> Iterator[Release]:
+        for id in self.books.on_node.get(node, ()):
+            if id not in self._ends:
+                workload = self.books.holding[id]
+                learned = self.books.run_times.get((workload.owner, workload.spec.name), ())
+                self._ends[id] = ends_by(workload, learned, self.now)
+            for allotment in self.books.held[id].allotments:
+                if allotment.node == node:
+                    yield self._ends[id], allotment
+
+    # --- preemption -----------------------------------------------------------------------------------------------
+
+    def _claim(self, batch: Batch, position: int, standing: Standing) -> Reason | None:
+        """Have others make room for it, if it is entitled. None when it must simply wait."""
+        books = self.books
+        if not books.policy.preempt.enabled or self._claims >= CLAIMS_AT_MOST:
             return None
-        give_back(allotments, self.rooms)
-        holders = [
-            self.rooms.by_name[a.node].kept_for for a in allotments.values() if self.rooms.by_name[a.node].kept_for
-        ]
-        by_id = {w.id: w for w in self.snapshot.queue}
-        return by_id.get(holders[0]) if holders else None
+        if not books.preemptible and not books.stopping:
+            return None
+        self._claims += 1
+        id = batch.jobs[position][1]
+        if not self.preemption.is_clearing_for(id):
+            if self.preemption.fits_once_stopped(batch, standing) is not None:
+                return None
+            victims = self.preemption.victims_for(batch, id, standing)
+            self.evictions += victims
+            if not victims:
+                return None
+        place = self.preemption.fits_once_stopped(batch, standing)
+        if place is None:
+            return None
+        for allotment in place.values():
+            self._keep_exactly(id, allotment)
+        return because(Code.CLEARING, jobs=self.preemption.clearing_for(id))
 
-    def _keep_room(self, workload: Workload) -> None:
-        """Keep the free rest on the nodes where it will start soonest: those with the most free of what it asks."""
-        for role in workload.spec.roles:
-            fitting = [r for r in self.rooms if self._empty.by_name[r.node.name].offer(role.resources) is not None]
-            fitting.sort(key=lambda room: _prospects(role.resources, room))
-            for room, _ in zip(fitting, range(role.replicas), strict=False):
-                room.keep_for(workload.id, role.resources)
+    def _keep_exactly(self, id: str, allotment: Allotment) -> None:
+        room = self.books.rooms.by_name[allotment.node]
+        amounts = (allotment.cpu_milli, allotment.memory, allotment.device, allotment.cards_milli)
+        room.keeps.append(Keep(self._seq, id, *amounts, -inf))
+        self._keeping.append(room)
+
+    # --- what is told ---------------------------------------------------------------------------------------------
+
+    def reasons(self) -> Iterator[tuple[str, Reason]]:
+        """Everyone who waits, in the order in which they were asked; last those whom nobody asks."""
+        for verdict in self.verdicts:
+            for _, id in verdict.batch.jobs[verdict.position :]:
+                yield id, verdict.reason
+        for id, workload in self.books.line.resting.items():
+            yield id, _back_off(workload)
+        for batch in self.books.line.parked.values():
+            assert batch.never is not None
+            for _, id in batch.jobs:
+                yield id, batch.never
+
+    def news(self) -> Iterator[tuple[str, Reason]]:
+        """Those whose reason is not what they were told last. Only they cost anything."""
+        for verdict in self.verdicts:
+            batch, reason = verdict.batch, verdict.reason
+            if self._is_old(batch, reason):
+                ids = sorted(batch.fresh)
+            else:
+                ids = [id for _, id in batch.jobs[verdict.position :]]
+                batch.told, batch.told_at = reason, self.now
+            yield from self._differing(ids, reason)
+            batch.fresh.clear()
+        for id, workload in self.books.line.resting.items():
+            yield from self._differing([id], _back_off(workload))
+        for batch in self.books.line.parked.values():
+            if batch.fresh:
+                assert batch.never is not None
+                yield from self._differing(sorted(batch.fresh), batch.never)
+                batch.fresh.clear()
+
+    def _is_old(self, batch: Batch, reason: Reason) -> bool:
+        if batch.told is None or batch.told.code is not reason.code:
+            return False
+        return batch.told == reason or self.now < batch.told_at + TOLD_AGAIN_SECONDS
+
+    def _differing(self, ids: list[str], reason: Reason) -> Iterator[tuple[str, Reason]]:
+        workloads = self.books.line.workloads
+        return ((id, reason) for id in ids if workloads[id].reason != reason)
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def undo(self) -> None:
+        for given in reversed(self._given):
+            give_back(given.allotments, self.books.rooms)
+            self.books.purse.refund(given.payer, given.amounts)
+        self._given.clear()
+        for room in self._keeping:
+            room.keeps.clear()
+        self._keeping.clear()
+        self.books.purse.keep_nothing()
 
 
-def _prospects(asked: Resources, room: Room) -> tuple[int, int, str]:
-    """Smaller is better: most free cards, then most free cores."""
-    cards = room.free_whole(asked.cards.device) if asked.cards else 0
-    return (-cards, -room.cpu, room.node.name)
-
-
-def shape_of(spec: Spec) -> Shape:
-    return tuple((role.resources, role.replicas) for role in spec.roles)
-
-
-def least_amounts(spec: Spec) -> Amounts:
-    """What it will use at least, before its nodes are known: what it names, and its cards."""
-    total: Amounts = {}
-    for role in spec.roles:
-        asked = role.resources
-        named = {"cpu": asked.cpu_milli or 0, "memory": asked.memory or 0}
-        if asked.cards is not None:
-            named[asked.cards.device] = asked.cards.milli
-        for resource, amount in named.items():
-            total[resource] = total.get(resource, 0) + amount * role.replicas
-    return total
+def _back_off(workload: Workload) -> Reason:
+    return because(Code.BACK_OFF, until=workload.not_before, cause=workload.reason.facts.get("cause"))

@@ -1,13 +1,21 @@
-"""What groups and people may still use."""
+"""What groups and people may still use: limits, guarantees, and what is left for all.
+
+A limit is never passed. What is guaranteed to a group comes before everything else; while it is idle others may borrow
+it, with work that can be taken back. Work that cannot be taken back (not preemptible) goes beyond a guarantee only as
+far as the common part reaches: what the cluster has beyond all guarantees.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from gpuyard.domain.cluster import Allotment
-from gpuyard.domain.people import Quota
+from gpuyard.domain.cluster import Allotment, Node, NodeState
+from gpuyard.domain.people import Group, Quota
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.workload import Workload
+from gpuyard.domain.resources import WHOLE_CARD
+from gpuyard.domain.workload import Spec
+from gpuyard.scheduling.room import Standing
 
 Amounts = dict[str, int]  # resource -> amount, in the units of Quota
 
@@ -22,55 +30,180 @@ def amounts_of(allotments: Iterable[Allotment]) -> Amounts:
     return total
 
 
+def least_amounts(spec: Spec) -> Amounts:
+    """What it will use at least, before its nodes are known: what it names, and its cards."""
+    total: Amounts = {}
+    for role in spec.roles:
+        asked = role.resources
+        named = {"cpu": asked.cpu_milli or 0, "memory": asked.memory or 0}
+        if asked.cards is not None:
+            named[asked.cards.device] = asked.cards.milli
+        for resource, amount in named.items():
+            total[resource] = total.get(resource, 0) + amount * role.replicas
+    return total
+
+
+def capacity_of(nodes: Iterable[Node]) -> Amounts:
+    total: Amounts = {"cpu": 0, "memory": 0}
+    for node in nodes:
+        if node.state is NodeState.LOST:
+            continue
+        total["cpu"] += node.cpu_milli
+        total["memory"] += node.memory
+        for card in node.cards:
+            total[card.device] = total.get(card.device, 0) + WHOLE_CARD
+    return total
+
+
+class Payer(NamedTuple):
+    """On whose account work runs, and whether it can be taken back."""
+
+    group: str
+    owner: str
+    preemptible: bool
+
+
+class _Kept(NamedTuple):
+    """The rest of a quota that an earlier workload waits for."""
+
+    seq: int
+    amount: int
+    workload: str
+    name: str
+
+
 class Purse:
-    """Use and limits of every quota while a plan is made."""
+    """Use, limits and guarantees of every group and person."""
 
-    def __init__(self, quotas: Iterable[Quota], holding: Iterable[Workload]) -> None:
+    def __init__(self, groups: Mapping[str, Group], nodes: Iterable[Node]) -> None:
         self._limits: dict[tuple[str, str | None], list[Quota]] = {}
-        for quota in quotas:
-            self._limits.setdefault((quota.group, quota.user), []).append(quota)
+        self.guaranteed: dict[tuple[str, str], int] = {}
+        promised: Amounts = {}
+        for quota in (quota for group in groups.values() for quota in group.quotas):
+            if quota.limit is not None:
+                self._limits.setdefault((quota.group, quota.user), []).append(quota)
+            if quota.guaranteed and quota.user is None:
+                self.guaranteed[quota.group, quota.resource] = quota.guaranteed
+                promised[quota.resource] = promised.get(quota.resource, 0) + quota.guaranteed
+        capacity = capacity_of(nodes)
+        self.common = {resource: max(0, capacity.get(resource, 0) - sum) for resource, sum in promised.items()}
         self._used: dict[tuple[str, str | None, str], int] = {}
-        self._kept: dict[tuple[str, str | None, str], tuple[int, Workload]] = {}
-        for workload in holding:
-            if workload.attempt is not None:
-                self.spend(workload, amounts_of(r.allotment for r in workload.attempt.replicas))
+        self._firm: dict[tuple[str, str], int] = {}  # use that cannot be taken back
+        self._firm_beyond = dict.fromkeys(promised, 0)  # of it, what goes beyond guarantees, all groups together
+        self._kept: dict[tuple[str, str | None, str], _Kept] = {}  # the common part is nobody's: ("", None, resource)
 
-    def spend(self, workload: Workload, amounts: Mapping[str, int]) -> None:
-        for user in (None, workload.owner):
-            for resource, amount in amounts.items():
-                key = (workload.group, user, resource)
-                self._used[key] = self._used.get(key, 0) + amount
+    # --- use -----------------------------------------------------------------------------------------------------
+
+    def spend(self, payer: Payer, amounts: Mapping[str, int], sign: int = 1) -> None:
+        for resource, amount in amounts.items():
+            if not amount:
+                continue
+            for user in (None, payer.owner):
+                key = (payer.group, user, resource)
+                self._used[key] = self._used.get(key, 0) + sign * amount
+            if resource in self.common and not payer.preemptible:
+                self._spend_firmly(payer.group, resource, sign * amount)
+
+    def refund(self, payer: Payer, amounts: Mapping[str, int]) -> None:
+        self.spend(payer, amounts, -1)
+
+    def _spend_firmly(self, group: str, resource: str, amount: int) -> None:
+        before = self._firm.get((group, resource), 0)
+        guaranteed = self.guaranteed.get((group, resource), 0)
+        self._firm[group, resource] = before + amount
+        self._firm_beyond[resource] += max(0, before + amount - guaranteed) - max(0, before - guaranteed)
 
     def used(self, group: str, user: str | None, resource: str) -> int:
         return self._used.get((group, user, resource), 0)
 
-    def refusal(self, workload: Workload, amounts: Mapping[str, int]) -> Reason | None:
-        """None when it may start. A quota that could never hold it is told apart from one that is used up now."""
-        blocked: Reason | None = None
-        for quota in self._quotas_of(workload):
+    # --- guarantees ----------------------------------------------------------------------------------------------
+
+    def is_within_guarantee(self, group: str, amounts: Mapping[str, int]) -> bool:
+        """Would the group stay within what is guaranteed to it? True as well when nobody is guaranteed any of this."""
+        return all(
+            self.used(group, None, resource) + amount <= self.guaranteed.get((group, resource), 0)
+            for resource, amount in amounts.items()
+            if amount and resource in self.common
+        )
+
+    def is_beyond_guarantee(self, group: str, resources: Iterable[str]) -> bool:
+        """Does the group use more than is guaranteed to it, of any of these?"""
+        return any(self.used(group, None, one) > self.guaranteed.get((group, one), 0) for one in resources)
+
+    def _borrow_refusal(self, payer: Payer, amounts: Mapping[str, int]) -> Reason | None:
+        if payer.preemptible:
+            return None
+        for resource, common in self.common.items():
+            asked = amounts.get(resource, 0)
+            if not asked:
+                continue
+            firm = self._firm.get((payer.group, resource), 0)
+            guaranteed = self.guaranteed.get((payer.group, resource), 0)
+            others = self._firm_beyond[resource] - max(0, firm - guaranteed)
+            beyond = max(0, firm + asked - guaranteed)
+            if beyond and others + beyond > common:
+                used = self.used(payer.group, None, resource)
+                facts = {"guaranteed": guaranteed, "used": used, "asked": asked, "common": max(0, common - others)}
+                return because(Code.BORROW, group=payer.group, resource=resource, **facts)
+        return None
+
+    # --- may it start? -------------------------------------------------------------------------------------------
+
+    def never(self, payer: Payer, amounts: Mapping[str, int]) -> Reason | None:
+        """A limit below what is asked for: no waiting will help."""
+        for quota, limit in self._quotas_of(payer):
+            asked = amounts.get(quota.resource, 0)
+            if asked > limit:
+                return _over(Code.QUOTA_NEVER, quota, asked, limit=limit)
+        return None
+
+    def refusal(self, payer: Payer, amounts: Mapping[str, int], standing: Standing) -> Reason | None:
+        """None when it may start. Limits come first, then what earlier ones of the same quota wait for."""
+        kept_from: Reason | None = None
+        for quota, limit in self._quotas_of(payer):
             asked = amounts.get(quota.resource, 0)
             if not asked:
                 continue
-            if asked > quota.limit:
-                return _over(Code.QUOTA_NEVER, quota, asked, limit=quota.limit)
             used = self.used(quota.group, quota.user, quota.resource)
-            if blocked is None and used + asked > quota.limit:
-                blocked = _over(Code.OVER_QUOTA, quota, asked, used=used, limit=quota.limit)
-            kept, holder = self._kept.get((quota.group, quota.user, quota.resource), (0, None))
-            if blocked is None and holder is not None and used + kept + asked > quota.limit:
-                blocked = because(Code.ORDER, ahead=holder.id, ahead_name=holder.spec.name, quota=quota.resource)
-        return blocked
+            if used + asked > limit:
+                code = Code.QUOTA_NEVER if asked > limit else Code.OVER_QUOTA
+                return _over(code, quota, asked, used=used, limit=limit)
+            kept_from = kept_from or self._kept_from(quota, limit - used - asked, standing)
+        return self._borrow_refusal(payer, amounts) or kept_from or self._kept_common(payer, amounts, standing)
 
-    def keep_for(self, workload: Workload, amounts: Mapping[str, int]) -> None:
+    def _kept_from(self, quota: Quota, rest: int, standing: Standing) -> Reason | None:
+        kept = self._kept.get((quota.group, quota.user, quota.resource))
+        if kept is None or kept.seq >= standing.seq or kept.amount <= rest:
+            return None
+        return because(Code.ORDER, ahead=kept.workload, ahead_name=kept.name, quota=quota.resource)
+
+    def _kept_common(self, payer: Payer, amounts: Mapping[str, int], standing: Standing) -> Reason | None:
+        """An earlier one waits for the common part: others may not use it up bit by bit."""
+        for resource in self.common if not payer.preemptible else ():
+            kept = self._kept.get(("", None, resource))
+            firm = self._firm.get((payer.group, resource), 0) + amounts.get(resource, 0)
+            beyond = amounts.get(resource, 0) and firm > self.guaranteed.get((payer.group, resource), 0)
+            if kept is not None and kept.seq < standing.seq and beyond:
+                return because(Code.ORDER, ahead=kept.workload, ahead_name=kept.name, quota=resource)
+        return None
+
+    def keep_for(self, seq: int, workload: str, name: str, payer: Payer, amounts: Mapping[str, int]) -> None:
         """It waits for a quota: keep the rest of that quota, so that no later one of the same quota overtakes it."""
-        for quota in self._quotas_of(workload):
+        for quota, limit in self._quotas_of(payer):
             key = (quota.group, quota.user, quota.resource)
             asked = amounts.get(quota.resource, 0)
-            if asked and self.used(*key) + asked > quota.limit and key not in self._kept:
-                self._kept[key] = (quota.limit - self.used(*key), workload)
+            if asked and self.used(*key) + asked > limit and key not in self._kept:
+                self._kept[key] = _Kept(seq, limit - self.used(*key), workload, name)
+        refusal = self._borrow_refusal(payer, amounts)
+        if refusal is not None:
+            self._kept.setdefault(("", None, refusal.facts["resource"]), _Kept(seq, 0, workload, name))
 
-    def _quotas_of(self, workload: Workload) -> list[Quota]:
-        return self._limits.get((workload.group, None), []) + self._limits.get((workload.group, workload.owner), [])
+    def keep_nothing(self) -> None:
+        self._kept.clear()
+
+    def _quotas_of(self, payer: Payer) -> list[tuple[Quota, int]]:
+        quotas = [*self._limits.get((payer.group, None), ()), *self._limits.get((payer.group, payer.owner), ())]
+        return [(quota, quota.limit) for quota in quotas if quota.limit is not None]
 
 
 def _over(code: Code, quota: Quota, asked: int, **facts: int) -> Reason:

@@ -1,115 +1,172 @@
-"""What is left on each node while a plan is made: the only mutable thing here, thrown away after each plan."""
+"""What is left on each node: free cores, memory and cards, and what waiting workloads keep back of it.
+
+A room is a node. Its cards of one model are a stack; the node as such is a stack too, for work without cards. Stacks
+stand on shelves, one shelf for each sieve, in the order in which the policy wants them asked: the best fit is found
+without a search.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from math import inf
+from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment, CardShare, Node, NodeState
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources
-from gpuyard.domain.workload import Workload
+from gpuyard.scheduling.rings import Rings, choose_chips, rings_of
+from gpuyard.scheduling.score import Key, key_for, rank_nodes
+from gpuyard.scheduling.sieve import Sieve
 
 OPEN_CPU_MILLI = 1000  # a replica without cards that leaves its CPU open gets one core
 
 
+class Standing(NamedTuple):
+    """Who asks: its place in the pass, and when it is sure to be over. What earlier ones keep back is not for it,
+    unless it is over before they can start."""
+
+    seq: int
+    ends_by: float = inf
+
+
+ALONE = Standing(-1)  # nobody is before it
+
+
+class Keep(NamedTuple):
+    """What an earlier workload keeps back of one room's free rest."""
+
+    seq: int
+    workload: str
+    cpu: int
+    memory: int
+    device: str
+    milli: int
+    starts_at: float  # when it will start at the latest; never known: minus infinity, so that nobody passes it
+
+
+class Stack:
+    """Cards of one model on one node; without a device, the node itself."""
+
+    __slots__ = ("device", "indices", "milli", "model", "rings", "room", "serial", "whole")
+
+    def __init__(
+        self, room: Room, serial: int, device: str, model: str, indices: tuple[int, ...], rings: Rings
+    ) -> None:
+        self.room = room
+        self.serial = serial
+        self.device = device
+        self.model = model
+        self.indices = indices
+        self.rings = rings
+        self.whole = sum(1 for index in indices if room.cards[index] == WHOLE_CARD)
+        self.milli = sum(max(0, room.cards[index]) for index in indices)
+
+    def offer(self, asked: Resources, standing: Standing = ALONE) -> Allotment | None:
+        """What a replica would get here, or None. Nothing is taken yet."""
+        room = self.room
+        cards = asked.cards
+        if cards is not None and (self.whole < cards.whole or self.milli < cards.milli):
+            return None
+        cpu, memory, shm = room.fair_share(asked)
+        if cpu > room.cpu or memory > room.memory:
+            return None
+        if room.keeps and not room.leaves(cpu, memory, cards, standing):
+            return None
+        if cards is None:
+            return Allotment(room.node.name, cpu, memory, shm)
+        shares = self._choose(cards)
+        if shares is None:
+            return None
+        return Allotment(room.node.name, cpu, memory, shm, self.device, shares, room.are_simulated(shares))
+
+    def _choose(self, asked: Cards) -> tuple[CardShare, ...] | None:
+        left = self.room.cards
+        if asked.is_share:
+            # The card with the least left that still fits, so that whole cards stay whole.
+            fitting = [i for i in self.indices if left[i] >= asked.milli]
+            return (CardShare(min(fitting, key=lambda i: (left[i], i)), asked.milli),) if fitting else None
+        if self.rings:
+            chips = choose_chips(asked.whole, self.rings, left)
+            return None if chips is None else tuple(CardShare(chip, WHOLE_CARD) for chip in chips)
+        whole = [i for i in self.indices if left[i] == WHOLE_CARD]
+        return tuple(CardShare(i, WHOLE_CARD) for i in whole[: asked.whole]) if len(whole) >= asked.whole else None
+
+
 class Room:
-    """One node's free cores, memory and cards.
+    """One node."""
 
-    `kept` is what the plan keeps back for an earlier workload that still waits: others may use only the rest.
-    """
+    __slots__ = ("_shares", "_simulated", "cards", "cpu", "keeps", "memory", "node", "rank", "stack_of", "stacks")
 
-    __slots__ = ("cards", "cpu", "devices", "kept_cards", "kept_cpu", "kept_for", "kept_memory", "memory", "node")
-
-    def __init__(self, node: Node, *, empty_and_well: bool = False) -> None:
+    def __init__(self, node: Node, rank: int, policy: Policy, serial: int, *, empty_and_well: bool = False) -> None:
         self.node = node
+        self.rank = rank
         self.cpu = node.cpu_milli
         self.memory = node.memory
         self.cards = {c.index: 0 if c.trouble and not empty_and_well else WHOLE_CARD for c in node.cards}
-        self.devices: dict[str, list[int]] = {}
+        self.keeps: list[Keep] = []
+        self._simulated = frozenset(card.index for card in node.cards if card.simulated)
+        self._shares: dict[Resources, tuple[int, int, int]] = {}
+        models: dict[tuple[str, str], list[int]] = {}
         for card in node.cards:
-            self.devices.setdefault(card.device, []).append(card.index)
-        self.kept_cpu = self.kept_memory = 0
-        self.kept_cards: dict[str, int] = {}  # device -> thousandths of cards
-        self.kept_for = ""
+            models.setdefault((card.device, card.model), []).append(card.index)
+        self.stacks = [Stack(self, serial, "", "", (), ())]
+        for number, ((device, model), indices) in enumerate(models.items(), 1):
+            rings = rings_of(policy, device, indices)
+            self.stacks.append(Stack(self, serial + number, device, model, tuple(indices), rings))
+        self.stack_of = {index: stack for stack in self.stacks for index in stack.indices}
 
-    def take(self, allotment: Allotment) -> None:
-        self.cpu -= allotment.cpu_milli
-        self.memory -= allotment.memory
+    def take(self, allotment: Allotment, sign: int = 1) -> None:
+        self.cpu -= sign * allotment.cpu_milli
+        self.memory -= sign * allotment.memory
         for share in allotment.cards:
-            self.cards[share.index] = self.cards.get(share.index, 0) - share.milli
+            before = self.cards.get(share.index, 0)
+            after = before - sign * share.milli
+            self.cards[share.index] = after
+            stack = self.stack_of.get(share.index)
+            if stack is not None:
+                stack.whole += (after == WHOLE_CARD) - (before == WHOLE_CARD)
+                stack.milli += max(0, after) - max(0, before)
 
-    def give_back(self, allotment: Allotment) -> None:
-        self.cpu += allotment.cpu_milli
-        self.memory += allotment.memory
-        for share in allotment.cards:
-            self.cards[share.index] += share.milli
+    def fair_share(self, asked: Resources) -> tuple[int, int, int]:
+        found = self._shares.get(asked)
+        if found is None:
+            found = self._shares[asked] = fair_share(asked, self.node)
+        return found
 
-    def key(self, device: str) -> Key:
-        """Its place on a shelf: tighter is smaller. On the shelf without a device nodes with few free cards come first,
-        so that work without cards does not stand in the way of work with cards."""
-        if device:
-            return (self.free_whole(device), self.free_milli(device), self.cpu, self.node.name)
-        return (sum(self.free_whole(one) for one in self.devices), 0, self.cpu, self.node.name)
+    def are_simulated(self, shares: tuple[CardShare, ...]) -> bool:
+        return bool(self._simulated) and any(share.index in self._simulated for share in shares)
 
     def free_whole(self, device: str) -> int:
-        return sum(1 for index in self.devices.get(device, ()) if self.cards[index] == WHOLE_CARD)
+        return sum(stack.whole for stack in self.stacks if stack.device == device)
 
     def free_milli(self, device: str) -> int:
-        return sum(max(0, self.cards[index]) for index in self.devices.get(device, ()))
+        return sum(stack.milli for stack in self.stacks if stack.device == device)
 
-    def offer(self, asked: Resources, *, past_kept: bool = False) -> Allotment | None:
-        """What a replica would get here, or None. Nothing is taken yet."""
-        cpu, memory, shm = fair_share(asked, self.node)
-        if cpu > self.cpu - (0 if past_kept else self.kept_cpu):
-            return None
-        if memory > self.memory - (0 if past_kept else self.kept_memory):
-            return None
-        if asked.cards is None:
-            return Allotment(self.node.name, cpu, memory, shm)
-        shares = self._choose_cards(asked.cards, past_kept)
-        if shares is None:
-            return None
-        return Allotment(self.node.name, cpu, memory, shm, asked.cards.device, shares, self._are_simulated(shares))
+    def keep_for(self, seq: int, workload: str, asked: Resources, starts_at: float) -> None:
+        """Keep back what this replica could use of the free rest here."""
+        cpu, memory, _ = self.fair_share(asked)
+        device, milli = (asked.cards.device, asked.cards.milli) if asked.cards else ("", 0)
+        self.keeps.append(Keep(seq, workload, cpu, memory, device, milli, starts_at))
 
-    def _are_simulated(self, shares: tuple[CardShare, ...]) -> bool:
-        given = {share.index for share in shares}
-        return any(card.simulated for card in self.node.cards if card.index in given)
+    def leaves(self, cpu: int, memory: int, cards: Cards | None, standing: Standing) -> bool:
+        """Is there enough beside what earlier ones keep?"""
+        device, milli = (cards.device, cards.milli) if cards else ("", 0)
+        for keep in self.keeps:
+            if self.is_kept_from(keep, standing):
+                cpu += keep.cpu
+                memory += keep.memory
+                milli += keep.milli if keep.device == device else 0
+        return cpu <= self.cpu and memory <= self.memory and (not device or milli <= self.free_milli(device))
 
-    def keep_for(self, workload: str, asked: Resources) -> bool:
-        """Keep back what this replica could use of the free rest here. False when there was nothing left to keep."""
-        cpu, memory, _ = fair_share(asked, self.node)
-        before = (self.kept_cpu, self.kept_memory, dict(self.kept_cards))
-        self.kept_cpu = min(self.cpu, self.kept_cpu + cpu)
-        self.kept_memory = min(self.memory, self.kept_memory + memory)
-        if asked.cards is not None:
-            device = asked.cards.device
-            kept = self.kept_cards.get(device, 0) + asked.cards.milli
-            self.kept_cards[device] = min(self.free_milli(device), kept)
-        self.kept_for = self.kept_for or workload
-        return before != (self.kept_cpu, self.kept_memory, self.kept_cards)
-
-    def _choose_cards(self, asked: Cards, past_kept: bool) -> tuple[CardShare, ...] | None:
-        indices = self.devices.get(asked.device, ())
-        kept = 0 if past_kept else self.kept_cards.get(asked.device, 0)
-        if kept and self.free_milli(asked.device) - kept < asked.milli:
-            return None
-        if asked.is_share:
-            # The card with the least left that still fits, so that whole cards stay whole.
-            fitting = [i for i in indices if self.cards[i] >= asked.milli]
-            if not fitting:
-                return None
-            return (CardShare(min(fitting, key=lambda i: (self.cards[i], i)), asked.milli),)
-        whole = [i for i in indices if self.cards[i] == WHOLE_CARD]
-        if len(whole) < asked.whole:
-            return None
-        return tuple(CardShare(i, WHOLE_CARD) for i in whole[: asked.whole])
+    def is_kept_from(self, keep: Keep, standing: Standing) -> bool:
+        return keep.seq < standing.seq and standing.ends_by > keep.starts_at
 
 
 def fair_share(asked: Resources, node: Node) -> tuple[int, int, int]:
     """CPU, memory and shared memory on this node. What was left open is the node's share per card, or per core."""
-    cards = node.cards_of(asked.cards.device) if asked.cards else 0
-    if asked.cards and cards:
-        part, whole = asked.cards.milli, cards * WHOLE_CARD
+    if asked.cards and node.cards:
+        part, whole = asked.cards.milli, len(node.cards) * WHOLE_CARD
     else:
         part, whole = min(asked.cpu_milli or OPEN_CPU_MILLI, node.cpu_milli), max(1, node.cpu_milli)
     cpu = asked.cpu_milli if asked.cpu_milli is not None else node.cpu_milli * part // whole
@@ -118,69 +175,123 @@ def fair_share(asked: Resources, node: Node) -> tuple[int, int, int]:
     return cpu, memory, shm
 
 
-Key = tuple[int, int, int, str]  # free whole cards, free thousandths of cards, free CPU, name
+class Shelf:
+    """The stacks that one sieve lets through, those to be asked first in front. Put in order again only when used."""
+
+    def __init__(self, stacks: Iterable[Stack], policy: Policy) -> None:
+        self._key = key_for(policy.placing)
+        self._packs = policy.placing.packs
+        self._stacks = {stack.serial: stack for stack in stacks}
+        self._at = {serial: self._key(stack) for serial, stack in self._stacks.items()}
+        self._keys = sorted(self._at.values())
+        self._parts: list[tuple[int, int, int]] | None = None  # cards given out in part: (left, rank, serial)
+        self._parts_of: dict[int, list[tuple[int, int, int]]] = {}
+        self.moved: set[Room] = set()
+
+    def __iter__(self) -> Iterator[Stack]:
+        """All of them, in order. Nothing may be taken meanwhile."""
+        self._put_in_order()
+        return (self._stacks[key[-1]] for key in self._keys)
+
+    def loosest_first(self) -> Iterator[Stack]:
+        self._put_in_order()
+        return (self._stacks[key[-1]] for key in reversed(self._keys))
+
+    def candidates(self, cards: Cards | None) -> Iterator[Stack]:
+        """Those that may have enough cards, in order. Nothing may be taken while iterating."""
+        self._put_in_order()
+        if cards is not None and self._packs:
+            if cards.is_share:
+                yield from self._with_parts(cards.milli)
+            start = bisect_left(self._keys, (max(1, cards.whole),))
+            for position in range(start, len(self._keys)):
+                yield self._stacks[self._keys[position][-1]]
+        else:
+            for key in self._keys:
+                yield self._stacks[key[-1]]
+
+    def _with_parts(self, milli: int) -> Iterator[Stack]:
+        """A share goes to a card that is shared already, the fullest that still fits."""
+        if self._parts is None:
+            self._parts_of = {serial: _parts(stack) for serial, stack in self._stacks.items()}
+            self._parts = sorted(part for parts in self._parts_of.values() for part in parts)
+        for position in range(bisect_left(self._parts, (milli,)), len(self._parts)):
+            yield self._stacks[self._parts[position][2]]
+
+    def _put_in_order(self) -> None:
+        if not self.moved:
+            return
+        for room in self.moved:
+            for stack in room.stacks:
+                if stack.serial in self._at:
+                    self._move(stack)
+        self.moved.clear()
+
+    def _move(self, stack: Stack) -> None:
+        old, new = self._at[stack.serial], self._key(stack)
+        if old != new:
+            del self._keys[bisect_left(self._keys, old)]
+            insort(self._keys, new)
+            self._at[stack.serial] = new
+        if self._parts is not None:
+            parts = _parts(stack)
+            if parts != self._parts_of[stack.serial]:
+                for part in self._parts_of[stack.serial]:
+                    del self._parts[bisect_left(self._parts, part)]
+                for part in parts:
+                    insort(self._parts, part)
+                self._parts_of[stack.serial] = parts
+
+
+def _parts(stack: Stack) -> list[tuple[int, int, int]]:
+    left = stack.room.cards
+    return [(left[i], stack.room.rank, stack.serial) for i in stack.indices if 0 < left[i] < WHOLE_CARD]
 
 
 class Rooms:
-    """All rooms, and a shelf per device type with the tightest first: the best fit is found without a search."""
+    """All rooms and their shelves."""
 
-    def __init__(self, rooms: Iterable[Room]) -> None:
-        self.by_name = {room.node.name: room for room in rooms}
-        self._shelves: dict[str, list[Key]] = {"": []}
-        for room in self.by_name.values():
-            self._shelves[""].append(room.key(""))
-            for device in room.devices:
-                self._shelves.setdefault(device, []).append(room.key(device))
-        for shelf in self._shelves.values():
-            shelf.sort()
+    def __init__(self, nodes: Iterable[Node], policy: Policy, *, empty_and_well: bool = False) -> None:
+        ready = [node for node in nodes if node.state is NodeState.READY]
+        ranks = rank_nodes(ready, policy)
+        self.by_name: dict[str, Room] = {}
+        self._policy = policy
+        self._shelves: dict[Sieve, Shelf] = {}
+        serial = 0
+        for node in ready:
+            room = Room(node, ranks[node.name], policy, serial, empty_and_well=empty_and_well)
+            self.by_name[node.name] = room
+            serial += len(room.stacks)
 
     def __iter__(self) -> Iterator[Room]:
         return iter(self.by_name.values())
 
-    def tightest_first(self, asked: Resources) -> Iterator[Room]:
-        """Rooms that may have enough cards, those with the least to spare first. Do not take while iterating."""
-        if asked.cards is None:
-            shelf, start = self._shelves[""], 0
-        else:
-            shelf = self._shelves.get(asked.cards.device, [])
-            start = bisect_left(shelf, (asked.cards.whole,))
-        for position in range(start, len(shelf)):
-            yield self.by_name[shelf[position][3]]
+    def shelf(self, sieve: Sieve) -> Shelf:
+        found = self._shelves.get(sieve)
+        if found is None:
+            through = (
+                stack
+                for room in self.by_name.values()
+                for stack in room.stacks
+                if stack.device == sieve.device and sieve.lets(room.node, stack.model)
+            )
+            found = self._shelves[sieve] = Shelf(through, self._policy)
+        return found
 
     def take(self, allotment: Allotment) -> None:
-        room = self.by_name[allotment.node]
-        self._unshelve(room)
-        room.take(allotment)
-        self._shelve(room)
+        """Work on a node that is not ready keeps its place in the books but has no room here."""
+        self._change(allotment, 1)
 
     def give_back(self, allotment: Allotment) -> None:
-        room = self.by_name[allotment.node]
-        self._unshelve(room)
-        room.give_back(allotment)
-        self._shelve(room)
+        self._change(allotment, -1)
 
-    def _unshelve(self, room: Room) -> None:
-        for device in ("", *room.devices):
-            shelf = self._shelves[device]
-            del shelf[bisect_left(shelf, room.key(device))]
-
-    def _shelve(self, room: Room) -> None:
-        for device in ("", *room.devices):
-            insort(self._shelves[device], room.key(device))
+    def _change(self, allotment: Allotment, sign: int) -> None:
+        room = self.by_name.get(allotment.node)
+        if room is None:
+            return
+        room.take(allotment, sign)
+        for shelf in self._shelves.values():
+            shelf.moved.add(room)
 
 
-def rooms_now(nodes: Iterable[Node], holding: Iterable[Workload]) -> Rooms:
-    """What is free now. Work on a node that is not ready keeps its place in the books but opens no room there."""
-    rooms = {node.name: Room(node) for node in nodes if node.state is NodeState.READY}
-    for workload in holding:
-        if workload.attempt is None:
-            continue
-        for replica in workload.attempt.replicas:
-            room = rooms.get(replica.allotment.node)
-            if room is not None:
-                room.take(replica.allotment)
-    return Rooms(rooms.values())
-
-
-def rooms_if_empty(nodes: Iterable[Node]) -> Rooms:
-    return Rooms(Room(node, empty_and_well=True) for node in nodes if node.state is NodeState.READY)
+__all__ = ["ALONE", "Keep", "Key", "Room", "Rooms", "Shelf", "Stack", "Standing", "fair_share"]

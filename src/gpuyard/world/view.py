@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from gpuyard.domain.reasons import NEVER_STARTS
 from gpuyard.domain.workload import State, Workload
-from gpuyard.scheduling.order import in_order, turn
 from gpuyard.scheduling.plan import plan, preview
 from gpuyard.scheduling.snapshot import Preview
 from gpuyard.store.database import Database
@@ -35,9 +34,13 @@ class View:
         with self._lock:
             self._picture.follow()
             snapshot = self._picture.snapshot(self._clock())
-        waiting = plan(snapshot).waiting
-        ahead = [w for w in in_order(snapshot.queue) if turn(w) < turn(workload) and w.id in waiting]
-        return [w.id for w in reversed(ahead) if waiting[w.id].code not in NEVER_STARTS]
+        ahead: list[str] = []
+        for id, reason in plan(snapshot).waiting.items():
+            if id == workload.id:
+                break
+            if reason.code not in NEVER_STARTS:
+                ahead.append(id)
+        return ahead[::-1]
 
     def holding(self) -> list[Workload]:
         """The workloads that have cards or cores now."""

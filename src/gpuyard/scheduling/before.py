@@ -1,0 +1,134 @@
+"""Why one came before the other: from their stories, or, while both wait, from the order they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.workload import State, StoryEvent, Workload
+from gpuyard.scheduling.snapshot import Ahead
+
+# Reasons to wait that are about the order itself: the numbers of both tell more than they do.
+ABOUT_ORDER = frozenset({Code.NEW, Code.SUBMITTED, Code.ORDER, Code.FIFO, Code.CLEARING, Code.RESUMED})
+Ranked = Callable[[str, str], Ahead | None]  # of two that both wait: the first, and the rule
+Raised = Callable[[Workload, float], int]  # the priority with what waiting had added at that moment
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A workload and its story, oldest line first."""
+
+    workload: Workload
+    story: tuple[StoryEvent, ...]
+
+    @property
+    def placed(self) -> list[StoryEvent]:
+        return [line for line in self.story if line.reason.code is Code.PLACED]
+
+    def at(self, moment: float) -> StoryEvent | None:
+        """The line that told how things stood for it at that moment."""
+        lines = [line for line in self.story if line.at <= moment]
+        return lines[-1] if lines else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    first: str
+    other: str
+    rule: Reason
+
+
+def before(one: Past, two: Past, ranked: Ranked, raised: Raised) -> Answer:
+    """Which of the two came first, and why. The question supposes it was the one; the answer may be the other."""
+    first, other = (two, one) if _came_later(one, two) else (one, two)
+    lines = first.placed
+    if not lines:
+        return _both_wait(one, two, ranked)
+    others = other.placed
+    limit = others[0].at if others else float("inf")
+    line = next((line for line in reversed(lines) if line.at <= limit), lines[0])
+    return Answer(first.workload.id, other.workload.id, _rule(first, other, line, raised))
+
+
+def _came_later(one: Past, two: Past) -> bool:
+    if not one.placed or not two.placed:
+        return not one.placed and bool(two.placed)
+    return two.placed[0].at < one.placed[0].at
+
+
+def _both_wait(one: Past, two: Past, ranked: Ranked) -> Answer:
+    found = ranked(one.workload.id, two.workload.id)
+    if found is None:  # neither ever had a place, and one does not wait any more
+        waits = two if one.workload.state is not State.QUEUED else one
+        gone = one if waits is two else two
+        facts = {"reason": gone.workload.reason.to_json(), "at": gone.workload.ended_at or gone.story[-1].at}
+        return Answer(waits.workload.id, gone.workload.id, because(Code.RULE_PASSED, **facts))
+    other = two if found.workload == one.workload.id else one
+    return Answer(found.workload, other.workload.id, found.rule)
+
+
+def _rule(first: Past, other: Past, placed: StoryEvent, raised: Raised) -> Reason:
+    at = placed.at
+    if other.workload.submitted_at > at:
+        return because(Code.RULE_NOT_THERE, submitted_at=other.workload.submitted_at, at=at)
+    gap = placed.reason.facts.get("backfill")
+    if isinstance(gap, Mapping):
+        return because(Code.RULE_BACKFILL, ends_by=gap.get("ends_by"), starts_at=gap.get("starts_at"))
+    stood = other.at(at)
+    if stood is not None and stood.reason.code not in ABOUT_ORDER:
+        return because(Code.RULE_PASSED, reason=stood.reason.to_json(), at=at)
+    return _by_numbers(first.workload, other.workload, placed, raised) or because(
+        Code.RULE_UNKNOWN, job=first.workload.id
+    )
+
+
+def _by_numbers(first: Workload, other: Workload, placed: StoryEvent, raised: Raised) -> Reason | None:
+    turn = placed.reason.facts.get("turn")
+    told: Mapping[str, Any] = turn if isinstance(turn, Mapping) else {}
+    if told.get("guaranteed") and first.group != other.group:
+        return because(Code.RULE_GUARANTEE, group=first.group, **_guaranteed(placed))
+    theirs, mine = int(told.get("priority") or raised(first, placed.at)), raised(other, placed.at)
+    if theirs > mine:
+        points = theirs - first.spec.priority
+        waited = placed.at - first.submitted_at
+        return because(Code.RULE_PRIORITY, mine=mine, theirs=theirs, waited=waited, points=max(0, points))
+    if theirs < mine:
+        return None
+    return _by_share(first, other, placed, told) or _by_age(first, other)
+
+
+def _guaranteed(placed: StoryEvent) -> dict[str, Any]:
+    facts = placed.reason.facts
+    return {key: facts[key] for key in ("resource", "guaranteed") if key in facts}
+
+
+def _by_share(first: Workload, other: Workload, placed: StoryEvent, turn: Mapping[str, Any]) -> Reason | None:
+    uses = placed.reason.facts.get("uses")
+    known: Mapping[str, Any] = uses if isinstance(uses, Mapping) else {}
+    if first.group != other.group:
+        mine, theirs = known.get(other.group), turn.get("group_use")
+        if not _less(theirs, mine):
+            return None
+        facts = {"group": first.group, "use": _hours(theirs), "other_group": other.group, "other_use": _hours(mine)}
+        return because(Code.RULE_SHARE, **facts)
+    mine, theirs = known.get(f"{other.group}/{other.owner}"), turn.get("user_use")
+    if first.owner == other.owner or not _less(theirs, mine):
+        return None
+    facts = {"user": first.owner, "use": _hours(theirs), "other_user": other.owner, "other_use": _hours(mine)}
+    return because(Code.RULE_USER_SHARE, group=first.group, **facts)
+
+
+def _by_age(first: Workload, other: Workload) -> Reason | None:
+    if first.submitted_at > other.submitted_at:
+        return None
+    return because(Code.RULE_AGE, mine=other.submitted_at, theirs=first.submitted_at)
+
+
+def _less(one: Any, two: Any) -> bool:
+    return isinstance(one, int | float) and isinstance(two, int | float) and one < two
+
+
+def _hours(use: Any) -> float:
+    return round(float(use), 1)

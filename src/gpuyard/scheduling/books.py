@@ -1,0 +1,168 @@
+"""Everything a pass over the queue needs, kept current piece by piece. Answers the same as books made afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpuyard.domain.cluster import Allotment, Node
+from gpuyard.domain.people import Group
+from gpuyard.domain.policy import Policy
+from gpuyard.domain.reasons import Reason
+from gpuyard.domain.usage import PastUse
+from gpuyard.domain.workload import RoleSpec, State, Together, Workload
+from gpuyard.scheduling import explain
+from gpuyard.scheduling.fit import Ask, ask_of
+from gpuyard.scheduling.line import Batch, Line
+from gpuyard.scheduling.quota import Amounts, Payer, Purse, amounts_of
+from gpuyard.scheduling.room import Rooms
+from gpuyard.scheduling.share import Running, rate_of
+from gpuyard.scheduling.snapshot import JobName, Person, Snapshot
+
+Shape = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one workload holds."""
+
+    payer: Payer
+    attempt: int
+    allotments: tuple[Allotment, ...]
+    amounts: Amounts
+    rate: float  # cards, as fair share counts them
+
+
+class Books:
+    """The owner puts and removes workloads. When nodes, groups or the policy change, new books are made."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        groups: Mapping[str, Group],
+        policy: Policy,
+        past: Mapping[Person, PastUse] | None = None,
+        run_times: Mapping[JobName, tuple[float, ...]] | None = None,
+    ) -> None:
+        self.nodes = tuple(nodes)
+        self.groups = groups
+        self.policy = policy
+        self.past: Mapping[Person, PastUse] = past if past is not None else {}
+        self.run_times: Mapping[JobName, tuple[float, ...]] = run_times if run_times is not None else {}
+        self.rooms = Rooms(self.nodes, policy)
+        self.purse = Purse(groups, self.nodes)
+        self.line = Line(self.ask_of, self._never)
+        self.holding: dict[str, Workload] = {}
+        self.held: dict[str, Holding] = {}
+        self.on_node: dict[str, dict[str, None]] = {}  # node -> who holds something there, in order of arrival
+        self.running: dict[Person, Running] = {}
+        self.stopping: dict[str, Workload] = {}
+        self.preemptible: dict[str, Workload] = {}  # running work that may be put back into the queue
+        self.troubled = [room for room in self.rooms if any(card.trouble for card in room.node.cards)]
+        self._asks: dict[Shape, Ask] = {}
+        self._never_fits: dict[Ask, Reason | None] = {}
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> Books:
+        books = Books(snapshot.nodes, snapshot.groups, snapshot.policy, snapshot.past, snapshot.run_times)
+        for workload in (*snapshot.holding, *snapshot.queue):
+            books.put(workload)
+        return books
+
+    @cached_property
+    def empty(self) -> Rooms:
+        """The cluster as if nothing ran and all cards were well."""
+        return Rooms(self.nodes, self.policy, empty_and_well=True)
+
+    # --- keeping them ---------------------------------------------------------------------------------------------
+
+    def put(self, workload: Workload) -> None:
+        """Any workload in any state; replaces what was known of it."""
+        if workload.holds_resources:
+            self.line.remove(workload.id)
+            self._hold(workload)
+        else:
+            self._release(workload.id)
+            if workload.state is State.QUEUED:
+                self.line.put(workload)
+            else:
+                self.line.remove(workload.id)
+
+    def remove(self, id: str) -> None:
+        self.line.remove(id)
+        self._release(id)
+
+    def _hold(self, workload: Workload) -> None:
+        id, payer = workload.id, Payer(workload.group, workload.owner, workload.spec.preemptible)
+        held = self.held.get(id)
+        if held is None or held.attempt != workload.attempts_made or held.payer != payer:
+            self._release(id)
+            self._take(workload, payer)
+        self.holding[id] = workload
+        self.stopping.pop(id, None)
+        self.preemptible.pop(id, None)
+        if workload.state is State.STOPPING:
+            self.stopping[id] = workload
+        elif payer.preemptible and workload.state in (State.STARTING, State.RUNNING):
+            self.preemptible[id] = workload
+
+    def _take(self, workload: Workload, payer: Payer) -> None:
+        attempt = workload.attempt
+        allotments = tuple(replica.allotment for replica in attempt.replicas) if attempt else ()
+        rate = rate_of(allotments, self.policy.order.cores_per_card)
+        held = Holding(payer, workload.attempts_made, allotments, amounts_of(allotments), rate)
+        self.held[workload.id] = held
+        for allotment in allotments:
+            self.rooms.take(allotment)
+            self.on_node.setdefault(allotment.node, {})[workload.id] = None
+        self.purse.spend(payer, held.amounts)
+        for person in ((payer.group, None), (payer.group, payer.owner)):
+            running = self.running.get(person)
+            if running is None:
+                running = self.running[person] = Running()
+            running.put(workload.id, rate, attempt.created_at if attempt else workload.submitted_at)
+
+    def _release(self, id: str) -> None:
+        held = self.held.pop(id, None)
+        if held is None:
+            return
+        for allotment in held.allotments:
+            self.rooms.give_back(allotment)
+            self.on_node.get(allotment.node, {}).pop(id, None)
+        self.purse.refund(held.payer, held.amounts)
+        for person in ((held.payer.group, None), (held.payer.group, held.payer.owner)):
+            self.running[person].remove(id)
+        del self.holding[id]
+        self.stopping.pop(id, None)
+        self.preemptible.pop(id, None)
+
+    # --- what the line asks ---------------------------------------------------------------------------------------
+
+    def ask_of(self, workload: Workload) -> Ask:
+        """One Ask for all that ask the same, so that what is found out for one holds for the others."""
+        spec, policy = workload.spec, self.policy
+        shape = (
+            tuple(_shape(role) for role in spec.roles),
+            spec.together if len(spec.roles) > 1 or spec.roles[0].replicas > 1 else Together.ANY,
+            policy.group_pools.get(workload.group),
+            policy.kind_pools.get(spec.kind.value),
+        )
+        found = self._asks.get(shape)
+        if found is None:
+            found = self._asks[shape] = ask_of(spec, workload.group, policy)
+        return found
+
+    def _never(self, batch: Batch) -> Reason | None:
+        """Why no waiting will help; None when it may start some day."""
+        return self.never_fits(batch) or self.purse.never(batch.payer, batch.amounts)
+
+    def never_fits(self, batch: Batch) -> Reason | None:
+        ask = batch.ask
+        if ask not in self._never_fits:
+            self._never_fits[ask] = explain.never(ask, self.nodes, self.empty, self.policy, batch.group)
+        return self._never_fits[ask]
+
+
+def _shape(role: RoleSpec) -> Shape:
+    return (role.name, role.replicas, role.resources, role.where)

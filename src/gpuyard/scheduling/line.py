@@ -1,0 +1,146 @@
+"""The line of those who wait. Those that are alike to the scheduler stand in one batch: one verdict serves them all."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from math import inf
+
+from gpuyard.domain.reasons import Reason
+from gpuyard.domain.workload import Workload
+from gpuyard.scheduling.fit import Ask
+from gpuyard.scheduling.quota import Amounts, Payer, least_amounts
+
+BatchKey = tuple[str, str, int, bool, float, Ask]
+
+
+class Batch:
+    """Same group, owner, priority and request. The oldest is asked first."""
+
+    __slots__ = (
+        "amounts",
+        "ask",
+        "fresh",
+        "group",
+        "jobs",
+        "longest",
+        "never",
+        "owner",
+        "payer",
+        "priority",
+        "told",
+        "told_at",
+    )
+
+    def __init__(self, workload: Workload, ask: Ask, longest: float) -> None:
+        self.group = workload.group
+        self.owner = workload.owner
+        self.priority = workload.spec.priority
+        self.payer = Payer(workload.group, workload.owner, workload.spec.preemptible)
+        self.amounts: Amounts = least_amounts(workload.spec)
+        self.ask = ask
+        self.longest = longest  # seconds after which each of them is surely over
+        self.jobs: list[tuple[float, str]] = []  # (submitted_at, id)
+        self.never: Reason | None = None  # set when no waiting will help
+        self.told: Reason | None = None  # what its members were told last ...
+        self.told_at = -inf  # ... and when
+        self.fresh: set[str] = set()  # members that were told nothing yet
+
+
+def longest_run(workload: Workload) -> float:
+    """After this it is over, for sure: its declared maximum and the time to stop it."""
+    spec = workload.spec
+    return inf if spec.max_seconds is None else spec.max_seconds + spec.grace_seconds
+
+
+class Line:
+    def __init__(self, ask_of: Callable[[Workload], Ask], never: Callable[[Batch], Reason | None]) -> None:
+        self._ask_of = ask_of
+        self._never = never
+        self.groups: dict[str, dict[BatchKey, Batch]] = {}
+        self.parked: dict[BatchKey, Batch] = {}  # those that can never start: nobody asks them
+        self.workloads: dict[str, Workload] = {}
+        self.resting: dict[str, Workload] = {}  # those that back off for a while
+        self._batch_of: dict[str, tuple[BatchKey, Batch]] = {}
+        self._bounded = 0  # how many wait whose end is sure
+
+    def put(self, workload: Workload) -> None:
+        known = self.workloads.get(workload.id)
+        if known is not None:
+            if _same_place(known, workload):
+                self.workloads[workload.id] = workload
+                return
+            self.remove(workload.id)
+        self.workloads[workload.id] = workload
+        if workload.not_before > 0:
+            self.resting[workload.id] = workload
+        else:
+            self._stand(workload)
+
+    def remove(self, id: str) -> None:
+        workload = self.workloads.pop(id, None)
+        if workload is None or self.resting.pop(id, None) is not None:
+            return
+        key, batch = self._batch_of.pop(id)
+        del batch.jobs[bisect_left(batch.jobs, (workload.submitted_at, id))]
+        batch.fresh.discard(id)
+        self._bounded -= batch.longest != inf
+        if not batch.jobs:
+            self._drop(key, batch)
+
+    def wake(self, now: float) -> None:
+        """Those whose back-off is over stand in line again."""
+        for id in [id for id, workload in self.resting.items() if workload.not_before <= now]:
+            self._stand(self.resting.pop(id))
+
+    def batch_of(self, id: str) -> Batch | None:
+        found = self._batch_of.get(id)
+        return found[1] if found else None
+
+    @property
+    def has_sure_ends(self) -> bool:
+        return self._bounded > 0
+
+    def batches(self) -> Iterator[Batch]:
+        for batches in self.groups.values():
+            yield from batches.values()
+
+    def _stand(self, workload: Workload) -> None:
+        ask, longest = self._ask_of(workload), longest_run(workload)
+        spec = workload.spec
+        key = (workload.group, workload.owner, spec.priority, spec.preemptible, longest, ask)
+        batch = self.groups.get(workload.group, {}).get(key) or self.parked.get(key)
+        if batch is None:
+            batch = Batch(workload, ask, longest)
+            batch.never = self._never(batch)
+            if batch.never is None:
+                self.groups.setdefault(workload.group, {})[key] = batch
+            else:
+                self.parked[key] = batch
+        insort(batch.jobs, (workload.submitted_at, workload.id))
+        batch.fresh.add(workload.id)
+        self._bounded += longest != inf
+        self._batch_of[workload.id] = (key, batch)
+
+    def _drop(self, key: BatchKey, batch: Batch) -> None:
+        if batch.never is not None:
+            del self.parked[key]
+            return
+        del self.groups[batch.group][key]
+        if not self.groups[batch.group]:
+            del self.groups[batch.group]
+
+
+def _same_place(before: Workload, after: Workload) -> bool:
+    """Nothing changed that the scheduler looks at."""
+    return (before.spec is after.spec or before.spec == after.spec) and (
+        before.group,
+        before.owner,
+        before.submitted_at,
+        before.not_before,
+    ) == (
+        after.group,
+        after.owner,
+        after.submitted_at,
+        after.not_before,
+    )
