@@ -2,6 +2,7 @@
 
 `import gpuyard` is the client: `gpuyard.Client().submit(command="python3 train.py", cards=2)`. It needs none of the
 server's dependencies, and its names are loaded when first used, so that the server's own rooms do not pay for them.
+Inside a job, `gpuyard.saved(step=120)` tells the platform that the work is saved.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
         ServerUnreachable,
         WorkdirRefused,
         YardApiError,
+        resuming,
+        saved,
     )
 
 __version__ = VERSION
@@ -33,6 +36,8 @@ __all__ = [
     "WorkdirRefused",
     "YardApiError",
     "__version__",
+    "resuming",
+    "saved",
 ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gpuyard.sdk.beacon import resuming, saved
     from gpuyard.sdk.client import Client
     from gpuyard.sdk.errors import BadInput, NotAllowed, NotFound, ServerUnreachable, WorkdirRefused, YardApiError
     from gpuyard.sdk.job import Job
@@ -23,8 +24,10 @@ __all__ = [
     "ServerUnreachable",
     "WorkdirRefused",
     "YardApiError",
+    "resuming",
+    "saved",
 ]
-_HOME = {"Client": "client", "Job": "job"}
+_HOME = {"Client": "client", "Job": "job", "resuming": "beacon", "saved": "beacon"}
 
 
 def __dir__() -> list[str]:
