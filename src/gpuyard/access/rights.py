@@ -32,6 +32,7 @@ class Action(StrEnum):
     SHIP_FOLDER = "workdir.upload"
     SEE_CLUSTER = "cluster.show"
     CORDON = "node.cordon"
+    LABEL = "node.label"
     SEE_USER = "user.show"
     ADD_USER = "user.create"
     CHANGE_USER = "user.change"
@@ -43,6 +44,10 @@ class Action(StrEnum):
     REMOVE_GROUP = "group.remove"
     SET_MEMBER = "group.member"
     SET_QUOTA = "group.quota"
+    MERGE_GROUPS = "group.merge"
+    SEE_POLICY = "policy.show"
+    CHANGE_POLICY = "policy.change"
+    TRY_POLICY = "policy.try"
     SEE_AUDIT = "audit.show"
     BACK_UP = "store.backup"
 
@@ -218,6 +223,7 @@ RULES: Mapping[Action, Rule] = {
     Action.SHIP_FOLDER: Rule(Scope.WRITE, _anyone),
     Action.SEE_CLUSTER: Rule(Scope.READ, _anyone),
     Action.CORDON: Rule(Scope.ADMIN, _admin),
+    Action.LABEL: Rule(Scope.ADMIN, _admin),
     Action.SEE_USER: Rule(Scope.READ, _known_person, _known_person),
     Action.ADD_USER: Rule(Scope.ADMIN, _admin),
     Action.CHANGE_USER: Rule(Scope.ADMIN, _admin),
@@ -229,6 +235,10 @@ RULES: Mapping[Action, Rule] = {
     Action.REMOVE_GROUP: Rule(Scope.ADMIN, _admin),
     Action.SET_MEMBER: Rule(Scope.ADMIN, _seat, _own_group),
     Action.SET_QUOTA: Rule(Scope.ADMIN, _limit, _own_group),
+    Action.MERGE_GROUPS: Rule(Scope.ADMIN, _admin),
+    Action.SEE_POLICY: Rule(Scope.READ, _anyone),
+    Action.CHANGE_POLICY: Rule(Scope.ADMIN, _admin),
+    Action.TRY_POLICY: Rule(Scope.ADMIN, _admin),
     Action.SEE_AUDIT: Rule(Scope.ADMIN, _admin),
     Action.BACK_UP: Rule(Scope.ADMIN, _admin),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Path, Request, Response
@@ -9,13 +10,14 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action, InGroup, Work
-from gpuyard.api import models, views
-from gpuyard.api.groups import quotas_out
+from gpuyard.api import models, quotas, views
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.uploads import Uploads
-from gpuyard.domain.errors import NotFound
-from gpuyard.domain.reasons import Code, because
-from gpuyard.store import nodes, people
+from gpuyard.domain.cluster import LABEL_KEY_RULE, LONGEST_LABEL, is_label_value
+from gpuyard.domain.errors import BadInput, NotFound
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.store import nodes
 
 doors = Doors(prefix="/api/v1", tags=["cluster"])
 Seeing = Annotated[Caller, needs(Action.SEE_CLUSTER)]
@@ -49,6 +51,40 @@ def uncordon(caller: Cordoning, name: NodeName) -> Any:
     return _set_cordoned(caller, name, False)
 
 
+@doors.patch("/nodes/{name}/labels", response_model=models.LabelsOut)
+def label(caller: Annotated[Caller, needs(Action.LABEL)], name: NodeName, wish: models.LabelsIn) -> Any:
+    """Set labels of a machine, or take some away. Jobs and pools choose machines by them."""
+    _check_labels(wish.labels)
+    with caller.parts.database.write() as conn:
+        before = nodes.labels_of(conn, name)
+        if before is None:
+            raise NotFound(because(Code.NOT_FOUND, what="node", name=name[:80]))
+        wanted = {**before, **wish.labels}
+        labels = {key: value for key, value in sorted(wanted.items()) if value is not None}
+        if len(labels) > models.MAX_LABELS:
+            raise BadInput(_wrong_label("labels", Problem.TOO_MANY, "", models.MAX_LABELS))
+        if labels != before:
+            nodes.set_labels(conn, name, labels)
+            audit.record(conn, caller.actor, Action.LABEL, name, caller.now, facts={"labels": wish.labels})
+    return models.LabelsOut(name=name, labels=labels)
+
+
+def _check_labels(labels: Mapping[str, str | None]) -> None:
+    problems = []
+    for key, value in labels.items():
+        if not LABEL_KEY_RULE.fullmatch(key):
+            problems.append(_wrong_label("labels", Problem.LABEL_KEY, key, LONGEST_LABEL))
+        elif value is not None and not is_label_value(value):
+            problems.append(_wrong_label(f"labels.{key}", Problem.LABEL_VALUE, value, LONGEST_LABEL))
+    if problems:
+        raise BadInput(*problems)
+
+
+def _wrong_label(at: str, problem: Problem, value: str, limit: int) -> Reason:
+    shown = {"value": value[:80]} if value else {}
+    return because(Code.BAD_VALUE, at=at, problem=problem.value, limit=limit, **shown)
+
+
 def _set_cordoned(caller: Caller, name: str, wish: bool) -> models.Done:
     with caller.parts.database.write() as conn:
         if not nodes.set_cordoned(conn, name, wish):
@@ -59,11 +95,12 @@ def _set_cordoned(caller: Caller, name: str, wish: bool) -> models.Done:
 
 @doors.get("/quota", response_model=models.QuotaList)
 def quota(caller: Seeing) -> Any:
-    """The limits of the groups one is in, and what of them is in use."""
-    used = views.use_by_quota(caller.parts.holding())
+    """What the groups one is in may use, can count on, use now, and have borrowed or lent."""
+    holding = caller.parts.holding()
     with caller.parts.database.read() as conn:
-        groups = [g for g in people.all_groups(conn) if caller.may(Action.SEE_GROUP, InGroup(g.name))]
-    return models.QuotaList(items=[line for group in groups for line in quotas_out(group.quotas, used)])
+        ledger = quotas.ledger(conn, holding)
+    groups = [group for group in ledger.groups if caller.may(Action.SEE_GROUP, InGroup(group.name))]
+    return models.QuotaList(items=[line for group in groups for line in ledger.lines(group)])
 
 
 @doors.get("/top", response_model=models.TopOut)

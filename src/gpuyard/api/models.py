@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from gpuyard.access.actors import Scope
 from gpuyard.domain.people import Role
-from gpuyard.domain.workload import Kind, State, Wanted
+from gpuyard.domain.workload import Kind, State, Together, Wanted
 
 Number = int | float
 Facts = dict[str, Any]
@@ -30,6 +30,7 @@ CURSOR_PATTERN = r"^[0-9]{1,15}(\.[0-9]{1,17})?_[a-z0-9]{1,16}$"
 COUNT_PATTERN = r"^[0-9]{1,15}$"  # the cursor of a list whose lines are numbered
 EVENT_ID_PATTERN = r"^[0-9]{1,16}$"
 NO_AMOUNT = "no_amount"
+MAX_LABELS = 64  # of one machine
 PersonName = Annotated[str, StringConstraints(pattern=PERSON_PATTERN)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=LABEL_PATTERN)]
 Password = Annotated[
@@ -125,9 +126,20 @@ class AttemptOut(Out):
     created_at: Instant
     started_at: Instant | None
     ended_at: Instant | None
+    saved_at: Instant | None = Field(
+        description="when it last said, or its checkpoint folder showed, that work is saved"
+    )
+    saved_step: int | None
     reason: str | None
     reason_code: str | None
     replicas: list[ReplicaOut]
+
+
+class WhereOut(Out):
+    """Which machines will do; empty means all."""
+
+    nodes: list[str]
+    labels: dict[str, str]
 
 
 class RoleOut(Out):
@@ -137,6 +149,8 @@ class RoleOut(Out):
     image: str | None
     cards: Number
     device: str | None
+    models: list[str] = Field(description="any of these models of card will do; empty: every one")
+    where: WhereOut
     cpu: Number | None
     memory: int | None
     shm: int | None
@@ -149,6 +163,8 @@ class WorkloadDetail(WorkloadOut):
     max_seconds: float | None
     preemptible: bool
     workdir: str | None
+    together: Together
+    checkpoint: str | None = Field(description="the folder, as the job sees it, where it saves its work")
 
 
 class WorkloadPage(Out):
@@ -176,16 +192,6 @@ class EventList(Out):
     items: list[EventOut]
 
 
-class WhyOut(Out):
-    id: str
-    state: State
-    reason: str
-    reason_code: str
-    reason_facts: Facts
-    position: int | None = Field(description="how many wait before it; null when it does not wait")
-    ahead: list[str] = Field(description="ids of those that wait before it, the next one first")
-
-
 class PreviewOut(Out):
     starts: bool
     never: bool = Field(description="it cannot start as it is, however long it waits")
@@ -196,12 +202,14 @@ class PreviewOut(Out):
     position: int
     ahead: list[str]
     problems: list[ProblemOut]
+    warnings: list[str] = Field(description="what the owner should know, though it stands in nobody's way")
 
 
 class RerunIn(In):
     set: dict[Annotated[str, StringConstraints(max_length=200)], Any] = Field(
         default_factory=dict, max_length=64, examples=[{"roles.worker.cards": "4"}]
     )
+    instead: bool = Field(default=False, description="in place of a waiting one, which is stopped and leaves its place")
 
 
 class CardUseOut(Out):
@@ -250,18 +258,36 @@ class NodeOut(Out):
     cards: list[CardOut]
     cards_total: dict[str, int]
     cards_free: dict[str, Number]
+    labels: dict[str, str]
 
 
 class NodeList(Out):
     items: list[NodeOut]
 
 
+class LabelsIn(In):
+    labels: dict[Annotated[str, StringConstraints(max_length=200)], str | None] = Field(
+        min_length=1,
+        max_length=MAX_LABELS,
+        description="labels to set; null takes one away; those not named stay",
+        examples=[{"zone": "north", "old": None}],
+    )
+
+
+class LabelsOut(Out):
+    name: str
+    labels: dict[str, str]
+
+
 class QuotaOut(Out):
     group: str
     user: str | None = Field(description="null: for the whole group")
     resource: str = Field(description="a device type, cpu or memory")
-    limit: Number = Field(description="cards, cores or bytes")
+    limit: Number | None = Field(description="cards, cores or bytes; null: no limit")
+    guaranteed: Number = Field(description="what the group can count on; 0: nothing. Only groups have it")
     used: Number
+    borrowed: Number = Field(description="of what is used: beyond what is guaranteed to the group")
+    lent: Number = Field(description="of what is guaranteed: used by others just now")
 
 
 class QuotaList(Out):
@@ -376,22 +402,43 @@ def _one_mistake(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
 Amount = Annotated[Annotated[str, StringConstraints(max_length=32)] | int | float, WrapValidator(_one_mistake)]
 Resource = Literal["cpu", "memory", "nvidia", "ascend"]
 Limits = dict[Resource, Amount | None]
+Weight = Annotated[
+    float, Field(gt=0, le=1000, description="its part under fair share, beside the other groups' weights")
+]
+FIFO: bool = Field(default=False, description="inside the group nobody overtakes anybody")
 
 
 class GroupIn(In):
     name: PersonName
     quota: Limits = Field(default_factory=dict, max_length=32, examples=[{"nvidia": 8, "cpu": 64, "memory": "256G"}])
+    guarantees: Limits = Field(default_factory=dict, max_length=32, examples=[{"nvidia": 4}])
+    weight: Weight = 1.0
+    fifo: bool = FIFO
 
 
 class QuotaIn(In):
-    limits: Limits = Field(
-        min_length=1, max_length=32, description="null takes a limit away", examples=[{"nvidia": 8, "memory": "256G"}]
+    limits: Limits | None = Field(
+        default=None,
+        min_length=1,
+        max_length=32,
+        description="null takes a limit away",
+        examples=[{"nvidia": 8, "memory": "256G"}],
+    )
+    guarantees: Limits | None = Field(
+        default=None,
+        min_length=1,
+        max_length=32,
+        description="what the group can count on; null or 0 takes it away. Only admins, only for groups",
+        examples=[{"nvidia": 4}],
     )
     user: PersonName | None = Field(default=None, description="left out: for the whole group")
 
 
 class GroupChange(In):
-    quota: Limits = Field(min_length=1, max_length=32)
+    quota: Limits | None = Field(default=None, min_length=1, max_length=32)
+    guarantees: Limits | None = Field(default=None, min_length=1, max_length=32)
+    weight: Weight | None = None
+    fifo: bool | None = None
 
 
 class MemberIn(In):
@@ -407,6 +454,9 @@ class GroupOut(Out):
     name: str
     members: list[MemberOut]
     quotas: list[QuotaOut]
+    weight: float
+    fifo: bool
+    warnings: list[str] = Field(default_factory=list, description="what the asker should know, after a change")
 
 
 class GroupList(Out):

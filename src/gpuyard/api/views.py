@@ -17,6 +17,25 @@ from gpuyard.domain.workload import Attempt, Replica, ReplicaId, RoleSpec, Story
 from gpuyard.metrics.series import CardPoint, Latest, Point
 
 Say = Callable[[Reason], str]
+# Facts that name a workload or its owner, and the fact with the id of the workload meant.
+NAMES_WORK: Mapping[str, str] = {"ahead_name": "ahead", "by_name": "by", "by_owner": "by", "owner": "job"}
+REASONS_INSIDE = ("cause", "reason")
+_CODES = frozenset(code.value for code in Code)
+
+
+def is_told_reason(value: Any) -> bool:
+    """A reason inside a reason, of a code that is still known."""
+    return isinstance(value, Mapping) and value.get("code") in _CODES and isinstance(value.get("facts"), Mapping)
+
+
+def work_named(reason: Reason) -> set[str]:
+    """The ids of the other workloads whose names this reason tells."""
+    ids = {str(reason.facts[id]) for name, id in NAMES_WORK.items() if reason.facts.get(name) and reason.facts.get(id)}
+    for key in REASONS_INSIDE:
+        inside: Any = reason.facts.get(key)
+        if is_told_reason(inside):
+            ids |= work_named(Reason.from_json(inside))
+    return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +47,19 @@ class Glasses:
     nameable: Callable[[str], bool] = lambda id: True  # may the workload with this id be called by its name?
 
     def reason(self, reason: Reason) -> Reason:
-        """The same reason without the name of somebody else's work: of that only the id is shown."""
-        ahead = reason.facts.get("ahead")
-        if reason.code is Code.ORDER and reason.facts.get("ahead_name") and not self.nameable(str(ahead)):
-            return Reason(reason.code, {**reason.facts, "ahead_name": ""})
-        return reason
+        """The same reason without names of somebody else's work: of that only the id and the group are shown."""
+        hidden = {
+            name: ""
+            for name, id in NAMES_WORK.items()
+            if reason.facts.get(name) and reason.facts.get(id) and not self.nameable(str(reason.facts[id]))
+        }
+        inside = {key: self._inside(reason.facts[key]) for key in REASONS_INSIDE if key in reason.facts}
+        return Reason(reason.code, {**reason.facts, **hidden, **inside}) if hidden or inside else reason
+
+    def _inside(self, value: Any) -> Any:
+        if not is_told_reason(value):
+            return value
+        return self.reason(Reason.from_json(value)).to_json()
 
 
 def instant(seconds: float) -> str:
@@ -75,6 +102,8 @@ def workload_detail(workload: Workload, attempts: Iterable[Attempt], glasses: Gl
         max_seconds=workload.spec.max_seconds,
         preemptible=workload.spec.preemptible,
         workdir=workload.spec.workdir,
+        together=workload.spec.together,
+        checkpoint=workload.spec.checkpoint,
     )
 
 
@@ -122,6 +151,8 @@ def _role(role: RoleSpec) -> models.RoleOut:
         image=role.image,
         cards=from_milli(asked.cards.milli) if asked.cards else 0,
         device=asked.cards.device if asked.cards else None,
+        models=list(asked.cards.models) if asked.cards else [],
+        where=models.WhereOut(nodes=list(role.where.nodes), labels=dict(role.where.labels)),
         cpu=None if asked.cpu_milli is None else from_milli(asked.cpu_milli),
         memory=asked.memory,
         shm=asked.shm,
@@ -135,7 +166,9 @@ def attempt_out(attempt: Attempt, glasses: Glasses) -> models.AttemptOut:
         created_at=instant(attempt.created_at),
         started_at=instant_or_none(attempt.started_at),
         ended_at=instant_or_none(attempt.ended_at),
-        reason=glasses.say(reason) if reason else None,
+        saved_at=instant_or_none(attempt.saved_at),
+        saved_step=attempt.saved_step,
+        reason=glasses.say(glasses.reason(reason)) if reason else None,
         reason_code=reason.code.value if reason else None,
         replicas=[_replica(replica, glasses) for replica in attempt.replicas],
     )
@@ -226,6 +259,7 @@ def node_out(node: Node, use: NodeUse | None) -> models.NodeOut:
         ],
         cards_total=total,
         cards_free={device: from_milli(milli) for device, milli in free.items()},
+        labels=dict(node.labels),
     )
 
 

@@ -9,7 +9,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 2.0
 _TO_THE_TOP = "\x1b[H\x1b[2J"
-_NODE_HEADINGS = ["NAME", "STATE", "CPU FREE", "MEMORY FREE", "CARDS FREE", "TROUBLE"]
+_USED_HEADINGS = ["NAME", "STATE", "CPU FREE", "MEMORY FREE", "CARDS FREE", "TROUBLE"]
+_NODE_HEADINGS = [*_USED_HEADINGS[:-1], "MODEL", "LABELS", "TROUBLE"]
 _USE_HEADINGS = ["ID", "NAME", "OWNER", "REPLICA", "NODE", "CPU", "MEMORY", "CARDS"]
 
 
@@ -51,7 +52,36 @@ def uncordon(name: str) -> None:
     note(say("done.uncordon", node=name))
 
 
+@nodes.command("label", help=say("label"), epilog=say("label.examples"))
+@click.argument("name")
+@click.argument("labels", nargs=-1, required=True, metavar="KEY=VALUE|KEY-...")
+def label_node(name: str, labels: tuple[str, ...]) -> None:
+    now = open_client().label(name, dict(_label(text) for text in labels))
+    told = _in_pairs(now)
+    note(say("done.label", node=name, labels=told) if told else say("done.no_labels", node=name))
+
+
+def _label(text: str) -> tuple[str, str | None]:
+    """`zone=north` sets, `zone-` takes away. A value may hold anything, so the first `=` counts."""
+    key, equals, value = text.partition("=")
+    if equals and key:
+        return key, value
+    if not equals and len(text) > 1 and text.endswith("-"):
+        return text[:-1], None
+    raise click.BadParameter(say("usage.label", text=text))
+
+
+def _in_pairs(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items())
+
+
 def _node_row(node: Node) -> list[str]:
+    models = dict.fromkeys(card.model for card in node.cards)
+    *used, trouble = _used_row(node)
+    return [*used, ", ".join(models) or "-", _in_pairs(node.labels) or "-", trouble]
+
+
+def _used_row(node: Node) -> list[str]:
     marks = {card.device: f" ({label('simulated')})" for card in node.cards if card.simulated}
     cards = [
         f"{number(node.cards_free.get(device, 0))}/{total} {device}{marks.get(device, '')}"
@@ -127,7 +157,7 @@ def _key_pressed(seconds: float) -> str:
 
 
 def _print_top(told: Top) -> None:
-    print_table(_NODE_HEADINGS, [_node_row(node) for node in told.nodes])
+    print_table(_USED_HEADINGS, [_used_row(node) for node in told.nodes])
     click.echo()
     print_table(_USE_HEADINGS, [_use_row(use) for use in told.replicas])
 

@@ -34,7 +34,19 @@ HELP: dict[str, tuple[str, str]] = {
     "ls": ("List jobs, newest first.", "列出任务，最新的在前。"),
     "show": ("Everything about one job.", "显示一个任务的全部信息。"),
     "logs": ("The output of a job.", "任务的输出。"),
-    "why": ("Why it waits, or ended as it did.", "为什么等待，或为什么这样结束。"),
+    "why": (
+        "Why it waits and what would start it now, or why it ended as it did.",
+        "为什么等待、怎样改可以马上启动，或为什么这样结束。",
+    ),
+    "why.examples": (
+        "\b\nExamples:\n  yard why train\n  yard why k4ab2c9x0z --before train   (why did that one run before mine?)",
+        "\b\n示例：\n  yard why train\n  yard why k4ab2c9x0z --before train   （为什么那个任务先于我的？）",
+    ),
+    "opt.before": ("why it comes or came before this one", "它为什么先于这个任务"),
+    "opt.instead": (
+        "in place of the waiting one: that is stopped, this takes its place in the queue",
+        "代替还在等待的任务：原任务停止，新任务保留它的排队位置",
+    ),
     "events": ("The story of a job, line by line.", "任务的经过，逐行显示。"),
     "stop": ("Stop jobs.", "停止任务。"),
     "pause": ("End the attempt, free the cards, keep the place in the queue.", "结束当前尝试，释放卡，保留排队位置。"),
@@ -42,6 +54,14 @@ HELP: dict[str, tuple[str, str]] = {
     "rerun": ("Submit a job again, changed by --set.", "重新提交任务，可用 --set 修改。"),
     "nodes": ("The machines and their cards.", "机器及其卡。"),
     "cordon": ("Give no new work to a node.", "让节点不再接收新任务。"),
+    "label": (
+        "Label a node: KEY=VALUE sets a label, KEY- takes it away.",
+        "给节点加标签：KEY=VALUE 设置，KEY- 去掉。",
+    ),
+    "label.examples": (
+        "\b\nExample:\n  yard nodes label gpu-07 zone=north old-\n  yard run --label zone=north -- python3 train.py",
+        "\b\n示例：\n  yard nodes label gpu-07 zone=north old-\n  yard run --label zone=north -- python3 train.py",
+    ),
     "uncordon": ("Let a node take work again.", "让节点重新接收任务。"),
     "quota": ("Quotas and what is used of them.", "配额及使用情况。"),
     "user": ("Users.", "用户。"),
@@ -62,7 +82,10 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.port": ("port to listen on (0: any free one)", "监听端口（0：任意空闲端口）"),
     "opt.engine": ("where work runs", "任务运行方式"),
     "opt.simulate_cards": ("pretend to have N cards, as 8 or 8:ascend", "模拟 N 张卡，如 8 或 8:ascend"),
-    "opt.nodes": ("virtual nodes of the simulated engine, as 20x8", "模拟引擎的虚拟节点，如 20x8"),
+    "opt.nodes": (
+        "virtual nodes of the simulated engine, as 20x8 or 10x8:A100,2x8:ascend",
+        "模拟引擎的虚拟节点，如 20x8 或 10x8:A100,2x8:ascend",
+    ),
     "opt.database": (
         "postgresql://… instead of SQLite in the data folder",
         "用 postgresql://… 代替数据目录中的 SQLite",
@@ -85,7 +108,27 @@ HELP: dict[str, tuple[str, str]] = {
     ),
     "opt.workdir": ("ship this folder with the job (see .yardignore)", "随任务上传此目录（见 .yardignore）"),
     "opt.group": ("group whose quota it uses", "使用哪个组的配额"),
-    "opt.priority": ("1 to 1000, larger first", "1 到 1000，越大越先"),
+    "opt.priority": (
+        "1 to 1000, larger first, or a class such as low, normal, high, urgent",
+        "1 到 1000，越大越先；或等级名，如 low、normal、high、urgent",
+    ),
+    "opt.model": (
+        "model of card that will do, as A100; repeatable: any of them",
+        "可用的卡型号，如 A100；可重复，任一即可",
+    ),
+    "opt.node": ("only on this machine; repeatable: any of them", "只在这台机器上运行；可重复，任一即可"),
+    "opt.label": (
+        "only on machines with this label; repeatable: all of them",
+        "只在带此标签的机器上运行；可重复，须全部满足",
+    ),
+    "opt.together": (
+        "replicas: any (the default), one_node, or spread (each on its own machine)",
+        "副本的分布：any（缺省）、one_node（同一台机器）或 spread（每台一个）",
+    ),
+    "opt.checkpoint": (
+        "folder where the job saves its work, relative to its home",
+        "任务保存进度的目录，相对于其主目录",
+    ),
     "opt.max_time": ("end it after this long, as 30m or 2h", "最长运行时间，如 30m 或 2h"),
     "opt.retries": ("try again this often when it fails", "失败后重试次数"),
     "opt.preemptible": ("may be put back in the queue for more urgent work", "可被更紧急的任务抢占"),

@@ -11,7 +11,9 @@ from gpuyard.cli.output import note
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, shipping_progress
 from gpuyard.cli.taken import tell_if_never, tell_warnings
+from gpuyard.domain.workload import Together
 
+_TEXTS = frozenset({"name", "group", "device", "image", "together", "checkpoint"})  # `123` is a name here, no number
 _COMMAND_TO_THE_END = {"allow_interspersed_args": False}  # everything after the first word belongs to the command
 
 
@@ -19,6 +21,10 @@ _COMMAND_TO_THE_END = {"allow_interspersed_args": False}  # everything after the
 @click.option("--name", help=say("opt.name"))
 @click.option("--cards", metavar="N", help=say("opt.cards"))
 @click.option("--device", metavar="T", help=say("opt.device"))
+@click.option("--model", multiple=True, metavar="MODEL", help=say("opt.model"))
+@click.option("--node", multiple=True, metavar="NODE", help=say("opt.node"))
+@click.option("--label", multiple=True, metavar="K=V", help=say("opt.label"))
+@click.option("--together", type=click.Choice([choice.value for choice in Together]), help=say("opt.together"))
 @click.option("--cpu", metavar="C", help=say("opt.cpu"))
 @click.option("--memory", metavar="M", help=say("opt.memory"))
 @click.option("--shm", metavar="S", help=say("opt.shm"))
@@ -27,9 +33,10 @@ _COMMAND_TO_THE_END = {"allow_interspersed_args": False}  # everything after the
 @click.option("--env", multiple=True, metavar="K=V", help=say("opt.env"))
 @click.option("--workdir", metavar="DIR", help=say("opt.workdir"))
 @click.option("--group", metavar="G", help=say("opt.group"))
-@click.option("--priority", metavar="P", type=int, help=say("opt.priority"))
+@click.option("--priority", metavar="P", help=say("opt.priority"))
 @click.option("--max-time", metavar="T", help=say("opt.max_time"))
 @click.option("--retries", metavar="N", type=int, help=say("opt.retries"))
+@click.option("--checkpoint", metavar="DIR", help=say("opt.checkpoint"))
 @click.option("--preemptible", is_flag=True, default=None, help=say("opt.preemptible"))
 @click.option("--detach", is_flag=True, help=say("opt.run_detach"))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -52,11 +59,23 @@ def run(command: tuple[str, ...], detach: bool, env: tuple[str, ...], workdir: s
 
 def job_of(command: tuple[str, ...], env: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:
     """The job as a job file. One argument with blanks in it is a line for the shell, as with ssh."""
-    job = {key: _number_or_text(value) for key, value in asked.items() if value is not None}
+    models, where = list(asked.pop("model", ())), _where(asked.pop("node", ()), asked.pop("label", ()))
+    job = {key: value if key in _TEXTS else _number_or_text(value) for key, value in asked.items() if value is not None}
+    job |= ({"models": models} if models else {}) | ({"where": where} if where else {})
     job["command"] = command[0] if len(command) == 1 and " " in command[0].strip() else list(command)
     if env:
         job["env"] = env
     return job
+
+
+def _where(nodes: tuple[str, ...], labels: tuple[str, ...]) -> dict[str, Any]:
+    pairs = {}
+    for pair in labels:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(say("usage.pair", pair=pair, form="K=V"), param_hint="--label")
+        pairs[key] = value
+    return ({"nodes": list(nodes)} if nodes else {}) | ({"labels": pairs} if pairs else {})
 
 
 def _environment(pairs: tuple[str, ...]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from gpuyard.cli.output import local_time, number, print_fields, print_json, pri
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option
 from gpuyard.domain.resources import show_bytes
-from gpuyard.domain.workload import DEFAULT_RETRIES
+from gpuyard.domain.workload import DEFAULT_RETRIES, Together
 
 if TYPE_CHECKING:
     from gpuyard.sdk.job import Job
@@ -56,8 +56,18 @@ def _how_it_went(job: Job) -> Iterator[Field]:
     yield "started", local_time(job.started_at)
     yield "ended", local_time(job.ended_at)
     yield "ran for", spent(job.started_at, job.ended_at)
+    yield "work saved", _saved(job)
     yield "exit code", "" if job.exit_code is None else str(job.exit_code)
     yield "files", _home_here(job)
+
+
+def _saved(job: Job) -> str:
+    """When the newest attempt last saved its work, and how far it was."""
+    newest = job.attempts[-1] if job.attempts else None
+    if newest is None or newest.saved_at is None:
+        return ""
+    step = "" if newest.saved_step is None else " " + say("show.step", step=newest.saved_step)
+    return f"{local_time(newest.saved_at)}{step}"
 
 
 def _home_here(job: Job) -> str:
@@ -82,9 +92,15 @@ def _what_it_asks(job: Job) -> Iterator[Field]:
         yield "cards", f"{number(job.cards)} {job.device or ''}{simulated}"
     roles = job.raw.get("roles") or []
     for role in roles:
-        yield from _amounts(job, role, f"{role['name']} " if len(roles) > 1 else "")
+        prefix = f"{role['name']} " if len(roles) > 1 else ""
+        yield from _amounts(job, role, prefix)
+        yield from _places(role, prefix)
+    if job.together != Together.ANY:
+        yield "together", job.together
     yield "image", job.image or ""
     yield "max time", "" if job.max_seconds is None else short_time(job.max_seconds)
+    yield "preemptible", label("yes") if job.preemptible else ""
+    yield "checkpoint", job.checkpoint or ""
     yield "retries used", _retries(job, file)
     yield "env", _environment(job, file)
     yield "ports", ", ".join(_port(port) for part in _parts(file) for port in part.get("ports") or [])
@@ -100,6 +116,14 @@ def _amounts(job: Job, role: Mapping[str, Any], prefix: str) -> Iterator[Field]:
     yield f"{prefix}{label('memory')}", show_bytes(memory) if memory is not None else _shared(memory_given)
     if shm is not None:
         yield f"{prefix}{label('shm')}", show_bytes(shm)
+
+
+def _places(role: Mapping[str, Any], prefix: str) -> Iterator[Field]:
+    """Which cards and which machines will do, where it says so."""
+    where = role.get("where") or {}
+    yield f"{prefix}{label('models')}", ", ".join(role.get("models") or ())
+    yield f"{prefix}{label('nodes')}", ", ".join(where.get("nodes") or ())
+    yield f"{prefix}{label('labels')}", ", ".join(f"{k}={v}" for k, v in (where.get("labels") or {}).items())
 
 
 def _first_replica(job: Job, role: str) -> Replica | None:

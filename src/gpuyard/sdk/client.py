@@ -16,7 +16,7 @@ from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import Door, choose_language, find_server
 from gpuyard.sdk.job import Job
 from gpuyard.sdk.people import People
-from gpuyard.sdk.results import Node, Preview, QuotaLine, Top
+from gpuyard.sdk.results import Before, Node, Preview, QuotaLine, Top
 from gpuyard.sdk.wire import Patience, Wire, in_path
 from gpuyard.sdk.workdir import DEFAULT_LIMIT_BYTES, READ_BYTES, pack
 
@@ -104,8 +104,8 @@ class Client(People):
         answer = self.wire.ask("POST", "/api/v1/preview", params=params, content=content, headers=headers)
         return Preview.read(answer.json())
 
-    def rerun(self, ref: str, set: Mapping[str, Any] | None = None) -> Job:
-        body = json.dumps({"set": dict(set or {})}).encode()
+    def rerun(self, ref: str, set: Mapping[str, Any] | None = None, *, instead: bool = False) -> Job:
+        body = json.dumps({"set": dict(set or {})} | ({"instead": True} if instead else {})).encode()
         return Job.of(self, self._post_once(f"/api/v1/workloads/{in_path(ref)}/rerun", body, "application/json", None))
 
     def ship_workdir(
@@ -150,6 +150,10 @@ class Client(People):
         data = self.wire.get(f"/api/v1/workloads/{in_path(ref)}", patience=Patience(patience_seconds))
         return Job.of(self, data)
 
+    def before(self, ref: str, other: str) -> Before:
+        """Why did, or does, the one come before the other? One of the two is one's own, the other is named by id."""
+        return Before.read(self.get(f"/workloads/{in_path(ref)}/before/{in_path(other)}"))
+
     def nodes(self) -> list[Node]:
         return [Node.read(node) for node in self.listing("/nodes")]
 
@@ -159,6 +163,11 @@ class Client(People):
 
     def uncordon(self, node: str) -> None:
         self.wire.ask("POST", f"/api/v1/nodes/{in_path(node)}/uncordon")
+
+    def label(self, node: str, labels: Mapping[str, str | None]) -> dict[str, str]:
+        """Set labels of a node; None takes one away, those not named stay. Returns all it has now."""
+        answer = self.wire.ask("PATCH", f"/api/v1/nodes/{in_path(node)}/labels", body={"labels": dict(labels)})
+        return dict(answer.json()["labels"])
 
     def quota(self) -> list[QuotaLine]:
         return [QuotaLine.read(line) for line in self.listing("/quota")]

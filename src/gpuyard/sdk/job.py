@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import ENDED
 from gpuyard.sdk.follow import LogPiece, LogSource, follow_log
-from gpuyard.sdk.results import NEVER_STARTS, Attempt, Event, Told, Why
+from gpuyard.sdk.results import NEVER_STARTS, Attempt, Before, Event, Told, Why
 
 if TYPE_CHECKING:
     from gpuyard.sdk.client import Client
@@ -49,6 +49,9 @@ class Job(Told):
     replicas: int = 1
     simulated_cards: bool = False
     max_seconds: float | None = None
+    preemptible: bool = False
+    together: str = "any"
+    checkpoint: str | None = None
     attempts: tuple[Attempt, ...] = ()
 
     @classmethod
@@ -106,15 +109,23 @@ class Job(Told):
     def resume(self) -> Job:
         return self._wish("resume")
 
-    def rerun(self, set: Mapping[str, Any] | None = None) -> Job:
-        """Submit it again as a new job, changed by `set`: `{"cards": 4, "env.LR": "0.1"}`."""
-        return self.client.rerun(self.id, set)
+    def rerun(self, set: Mapping[str, Any] | None = None, *, instead: bool = False) -> Job:
+        """Submit it again as a new job, changed by `set`: `{"cards": 4, "env.LR": "0.1"}`.
+
+        `instead`: this one, which waits, is stopped, and the new one takes its place in the queue.
+        """
+        return self.client.rerun(self.id, set, instead=instead)
 
     def events(self) -> list[Event]:
         return [Event.read(event) for event in self.client.listing(f"/workloads/{self.id}/events")]
 
-    def why(self) -> Why:
-        return Why.read(self.client.get(f"/workloads/{self.id}/why"))
+    def why(self, *, remedies: bool = True) -> Why:
+        """Why it is as it is; `remedies=False` answers faster, without what would start it now."""
+        return Why.read(self.client.get(f"/workloads/{self.id}/why", remedies=None if remedies else "false"))
+
+    def before(self, other: str) -> Before:
+        """Why did, or does, this one come before the other?"""
+        return self.client.before(self.id, other)
 
     def file(self) -> dict[str, Any]:
         """The job file it came from, ready to be submitted again."""

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
-from gpuyard.domain.reasons import Code
+from gpuyard.domain.reasons import NEVER_STARTS as NEVER
 
-NEVER_STARTS = frozenset(
-    code.value for code in (Code.NEVER_FITS, Code.NEEDS_REPLICAS, Code.NO_SUCH_DEVICE, Code.QUOTA_NEVER)
-)
+NEVER_STARTS = frozenset(code.value for code in NEVER)
 
 
 def _raw() -> Any:
@@ -60,6 +58,8 @@ class Attempt(Told):
     created_at: str = ""
     started_at: str | None = None
     ended_at: str | None = None
+    saved_at: str | None = None  # when its work was last saved
+    saved_step: int | None = None
     reason: str = ""
     reason_code: str = ""
     replicas: tuple[Replica, ...] = ()
@@ -79,16 +79,71 @@ class Event(Told):
 
 
 @dataclass(frozen=True, slots=True)
+class Fact(Told):
+    """A piece of a proof, or a rule with its numbers."""
+
+    code: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead(Told):
+    """One that comes first. Name and owner are there for what one may see."""
+
+    id: str = ""
+    group: str = ""
+    name: str | None = None
+    owner: str | None = None
+    rule: Fact = Fact()
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any], **ours: Any) -> Self:
+        return super(Ahead, cls).read(data, rule=Fact.read(data.get("rule") or {}), **ours)
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy(Told):
+    """A change that would start it now: the server has tried it. `job.rerun(remedy.changes, instead=True)` does it."""
+
+    kind: str = ""
+    changes: Mapping[str, str] = field(default_factory=dict)
+    nodes: list[str] = field(default_factory=list)
+    words: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Why(Told):
     """Why it is as it is, in words and as a code with facts."""
 
+    parts: ClassVar[Mapping[str, type[Told]]] = {"facts": Fact, "ahead": Ahead, "remedies": Remedy}
     id: str = ""
+    name: str = ""
     state: str = ""
     reason: str = ""
     reason_code: str = ""
     reason_facts: Mapping[str, Any] = field(default_factory=dict)
+    sort: str = ""  # never, quota, busy, order, trouble; empty when it does not wait
+    sort_words: str = ""
+    facts: tuple[Fact, ...] = ()
     position: int | None = None
-    ahead: list[str] = field(default_factory=list)
+    ahead: tuple[Ahead, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Before(Told):
+    """Which of two comes or came first, and by which rule. `as_asked` is false when it is the other way round."""
+
+    first: str = ""
+    other: str = ""
+    as_asked: bool = True
+    rule: Fact = Fact()
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any], **ours: Any) -> Self:
+        return super(Before, cls).read(data, rule=Fact.read(data.get("rule") or {}), **ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +166,7 @@ class Preview(Told):
     position: int = 0
     ahead: list[str] = field(default_factory=list)
     problems: tuple[Problem, ...] = ()
+    warnings: list[str] = field(default_factory=list)
     never: bool = False  # it can never start as it is
 
 
@@ -137,6 +193,7 @@ class Node(Told):
     cards: tuple[Card, ...] = ()
     cards_total: Mapping[str, int] = field(default_factory=dict)
     cards_free: Mapping[str, float] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

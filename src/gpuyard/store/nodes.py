@@ -67,12 +67,16 @@ def cordoned(conn: sa.Connection) -> frozenset[str]:
     return frozenset(conn.execute(sa.select(cordons.c.node)).scalars())
 
 
+def labels_of(conn: sa.Connection, name: str) -> dict[str, str] | None:
+    """The labels of one machine; None when there is no such machine."""
+    return dict(_labels(conn).get(name, ())) if _is_known(conn, name) else None
+
+
 def set_labels(conn: sa.Connection, name: str, labels: Mapping[str, str]) -> bool:
     """Make these the labels of a machine, all of them. False when there is no such machine."""
-    if not _is_known(conn, name):
-        return False
-    if dict(_labels(conn).get(name, ())) == labels:
-        return True
+    before = labels_of(conn, name)
+    if before is None or before == labels:
+        return before is not None
     conn.execute(sa.delete(node_labels).where(node_labels.c.node == name))
     if labels:
         rows = [{"node": name, "key": key, "value": value} for key, value in labels.items()]
