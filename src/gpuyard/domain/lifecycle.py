@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gpuyard.domain.cluster import Allotment
 from gpuyard.domain.reasons import Code, Reason, because
@@ -42,6 +43,7 @@ class Placed:
     """The plan gave every replica of a new attempt its place."""
 
     allotments: Mapping[tuple[str, int], Allotment]  # (role, index) -> what it was given
+    facts: Mapping[str, Any] = field(default_factory=dict)  # why it was its turn, for the story
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,15 @@ class ResumeAsked:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
+    """It makes room for another workload, by a rule (guarantee or priority)."""
+
     by: str
+    by_name: str = ""
+    by_owner: str = ""
+    by_group: str = ""
+    rule: str = ""
+    lost_seconds: float = 0.0  # of its work, since it was last saved
+    ran_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,7 @@ def _place(workload: Workload, event: Placed, now: float) -> Step:
         for index in range(role.replicas)
     )
     nodes = sorted({replica.allotment.node for replica in replicas})
-    reason = because(Code.PLACED, nodes=nodes[:20], attempt=number)
+    reason = because(Code.PLACED, nodes=nodes[:20], attempt=number, **event.facts)
     return _moved(workload, State.PLACED, reason, now, attempt=Attempt(number, now, replicas), not_before=0.0)
 
 
@@ -210,7 +220,17 @@ def _pause_running(workload: Workload, event: PauseAsked, now: float) -> Step:
 
 
 def _preempt(workload: Workload, event: Preempted, now: float) -> Step:
-    return _begin_ending(workload, Ending(Verdict.PREEMPTED, because(Code.PREEMPTED, by=event.by)), now)
+    reason = because(
+        Code.PREEMPTED,
+        by=event.by,
+        by_name=event.by_name,
+        by_owner=event.by_owner,
+        by_group=event.by_group,
+        rule=event.rule,
+        lost_seconds=event.lost_seconds,
+        ran_seconds=event.ran_seconds,
+    )
+    return _begin_ending(workload, Ending(Verdict.PREEMPTED, reason), now)
 
 
 def _saved(workload: Workload, event: Saved, now: float) -> Step:
