@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Path
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action, InGroup, Limit, Person, Refused, Seat
-from gpuyard.api import models, views
+from gpuyard.api import models, policies, quotas
 from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.api.quotas import Ledger
 from gpuyard.api.users import LIVE_STATES, find_user
+from gpuyard.dialects.policy import forget_group
 from gpuyard.domain.errors import BadInput, Conflict, NotFound
-from gpuyard.domain.people import Group, Quota, Role
-from gpuyard.domain.problems import Problem
-from gpuyard.domain.reasons import Code, because
-from gpuyard.domain.resources import parse_bytes, parse_cards, parse_cpu
+from gpuyard.domain.people import Group, Role
+from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.store import people, workloads
 from gpuyard.store.database import Connection
 from gpuyard.store.workloads import EVERYTHING, WorkloadFilter
@@ -24,46 +24,59 @@ from gpuyard.store.workloads import EVERYTHING, WorkloadFilter
 doors = Doors(prefix="/api/v1", tags=["groups"])
 Name = Annotated[str, Path(description="the group's name")]
 UserName = Annotated[str, Path(description="the user's name")]
-Used = Mapping[tuple[str, str | None, str], int]
 
 
 @doors.get("/groups", response_model=models.GroupList)
 def list_groups(caller: Annotated[Caller, needs(Action.SEE_GROUP)]) -> Any:
-    used = views.use_by_quota(caller.parts.holding())
+    holding = caller.parts.holding()
     with caller.parts.database.read() as conn:
-        seen = [group for group in people.all_groups(conn) if caller.may(Action.SEE_GROUP, InGroup(group.name))]
-        return models.GroupList(items=[_group_out(conn, group, used) for group in seen])
+        ledger = quotas.ledger(conn, holding)
+        seen = [group for group in ledger.groups if caller.may(Action.SEE_GROUP, InGroup(group.name))]
+        return models.GroupList(items=[_group_out(conn, group, ledger) for group in seen])
 
 
 @doors.get("/groups/{name}", response_model=models.GroupOut)
 def show_group(caller: Annotated[Caller, needs(Action.SEE_GROUP)], name: Name) -> Any:
-    used = views.use_by_quota(caller.parts.holding())
+    holding = caller.parts.holding()
     with caller.parts.database.read() as conn:
         group = _find_group(caller, conn, name, Action.SEE_GROUP)
-        return _group_out(conn, group, used)
+        return _group_out(conn, group, quotas.ledger(conn, holding))
 
 
 @doors.post("/groups", status_code=201, response_model=models.GroupOut)
 def create_group(caller: Annotated[Caller, needs(Action.ADD_GROUP)], wish: models.GroupIn) -> Any:
-    limits = _read_limits(wish.quota)
-    quotas = tuple(Quota(wish.name, resource, limit) for resource, limit in limits.items() if limit is not None)
+    limits, guarantees = quotas.read_amounts(wish.quota), quotas.read_amounts(wish.guarantees, "guarantees")
+    lines = quotas.changed(Group(wish.name), None, limits, guarantees)
     with caller.parts.database.write() as conn:
-        group = Group(wish.name, quotas, gid=caller.parts.access.next_number(conn))
+        gid = caller.parts.access.next_number(conn)
+        group = Group(wish.name, tuple(lines.values()), gid, wish.weight, wish.fifo)
         people.create_group(conn, group, caller.now)
-        audit.record(conn, caller.actor, Action.ADD_GROUP, wish.name, caller.now, facts={"quota": limits})
-        return _group_out(conn, group, {})
+        facts = {"quota": limits, "guarantees": guarantees, "weight": wish.weight, "fifo": wish.fifo}
+        audit.record(conn, caller.actor, Action.ADD_GROUP, wish.name, caller.now, facts=facts)
+        return _group_out(conn, group, Ledger(), _warnings(caller, conn, guarantees))
 
 
 @doors.patch("/groups/{name}", response_model=models.GroupOut)
 def change_group(caller: Annotated[Caller, needs(Action.CHANGE_GROUP)], name: Name, wish: models.GroupChange) -> Any:
-    """Set some of the group's own limits."""
-    return _set_quota(caller, name, wish.quota, None)
+    """Change what fair share makes of the group, or some of its own limits."""
+    with caller.parts.database.write() as conn:
+        group = _find_group(caller, conn, name, Action.CHANGE_GROUP)
+        weight = group.weight if wish.weight is None else wish.weight
+        fifo = group.fifo if wish.fifo is None else wish.fifo
+        if (weight, fifo) != (group.weight, group.fifo):
+            people.set_group(conn, replace(group, weight=weight, fifo=fifo))
+            facts = {"weight": weight, "fifo": fifo}
+            audit.record(conn, caller.actor, Action.CHANGE_GROUP, name, caller.now, facts=facts)
+        return _set_quota(caller, conn, name, models.QuotaIn(limits=wish.quota, guarantees=wish.guarantees))
 
 
 @doors.put("/groups/{name}/quota", response_model=models.GroupOut)
 def set_quota(caller: Annotated[Caller, needs(Action.SET_QUOTA)], name: Name, wish: models.QuotaIn) -> Any:
-    """Set some limits of the group, or of one user in it. Those not named stay."""
-    return _set_quota(caller, name, wish.limits, wish.user)
+    """Set some limits of the group, or of one user in it, or what is guaranteed to it. Those not named stay."""
+    if wish.limits is None and wish.guarantees is None:
+        raise BadInput(because(Code.MISSING_KEY, at="", key="limits"))
+    with caller.parts.database.write() as conn:
+        return _set_quota(caller, conn, name, wish)
 
 
 @doors.delete("/groups/{name}", response_model=models.Done)
@@ -77,6 +90,7 @@ def remove_group(caller: Annotated[Caller, needs(Action.REMOVE_GROUP)], name: Na
         if holders:
             raise Conflict(because(Code.IN_USE, what="group", name=name, by=holders[0]))
         people.remove_group(conn, name)
+        policies.rewrite(conn, lambda policy: forget_group(policy, name))
         audit.record(conn, caller.actor, Action.REMOVE_GROUP, name, caller.now)
     return models.Done()
 
@@ -111,7 +125,7 @@ def _set_seat(caller: Caller, name: str, user_name: str, role: Role | None) -> m
             people.set_member(conn, name, user_name, role)
         facts = {"user": user_name, "role": role.value if role else ""}
         audit.record(conn, caller.actor, Action.SET_MEMBER, name, caller.now, facts=facts)
-        shown = _group_out(conn, group, {})
+        shown = _group_out(conn, group, Ledger())
     caller.parts.access.forget()
     return shown
 
@@ -123,23 +137,32 @@ def _require_seat(caller: Caller, seat: Seat) -> None:
     caller.require(Action.SET_MEMBER, seat)
 
 
-def _set_quota(caller: Caller, name: str, given: models.Limits, user: str | None) -> models.GroupOut:
-    limits = _read_limits(given)
-    with caller.parts.database.write() as conn:
-        group = _find_group(caller, conn, name, Action.SET_QUOTA)
-        own = {quota.resource: quota.limit for quota in group.quotas if quota.user is None}
-        for resource, limit in limits.items():
-            caller.require(Action.SET_QUOTA, Limit(name, user, limit, own.get(resource)))
-        if user is not None and user not in dict(people.members(conn, name)):
-            raise BadInput(because(Code.NOT_FOUND, what="user", name=user))
-        for resource, limit in limits.items():
-            if limit is None:
-                people.remove_quota(conn, name, resource, user)
-            else:
-                people.set_quota(conn, Quota(name, resource, limit, user))
-        facts = {"user": user or "", "limits": limits}
+def _set_quota(caller: Caller, conn: Connection, name: str, wish: models.QuotaIn) -> models.GroupOut:
+    limits = quotas.read_amounts(wish.limits or {})
+    guarantees = quotas.read_amounts(wish.guarantees or {}, "guarantees")
+    group = _find_group(caller, conn, name, Action.SET_QUOTA)
+    own = {quota.resource: quota.limit for quota in group.quotas if quota.user is None}
+    for resource, limit in limits.items():
+        caller.require(Action.SET_QUOTA, Limit(name, wish.user, limit, own.get(resource)))
+    for resource, amount in guarantees.items():  # never a lead's to set, so asked for the group as a whole
+        caller.require(Action.SET_QUOTA, Limit(name, None, amount, own.get(resource)))
+    if wish.user is not None and wish.user not in dict(people.members(conn, name)):
+        raise BadInput(because(Code.NOT_FOUND, what="user", name=wish.user))
+    for resource, line in quotas.changed(group, wish.user, limits, guarantees).items():
+        if line.limit is None and not line.guaranteed:
+            people.remove_quota(conn, name, resource, wish.user)
+        else:
+            people.set_quota(conn, line)
+    if limits or guarantees:
+        facts = {"user": wish.user or "", "limits": limits} | ({"guarantees": guarantees} if guarantees else {})
         audit.record(conn, caller.actor, Action.SET_QUOTA, name, caller.now, facts=facts)
-        return _group_out(conn, people.get_group(conn, name) or group, {})
+    after = people.get_group(conn, name) or group
+    return _group_out(conn, after, Ledger(), _warnings(caller, conn, guarantees))
+
+
+def _warnings(caller: Caller, conn: Connection, guarantees: quotas.Amounts) -> list[str]:
+    notes: list[Reason] = quotas.over_guaranteed(conn, guarantees)
+    return [caller.say(note) for note in notes]
 
 
 def _find_group(caller: Caller, conn: Connection, name: str, action: Action) -> Group:
@@ -152,46 +175,12 @@ def _find_group(caller: Caller, conn: Connection, name: str, action: Action) -> 
     return group
 
 
-def _group_out(conn: Connection, group: Group, used: Used) -> models.GroupOut:
-    members = [models.MemberOut(user=user, role=role) for user, role in people.members(conn, group.name)]
-    return models.GroupOut(name=group.name, members=members, quotas=quotas_out(group.quotas, used))
-
-
-def quotas_out(quotas: Iterable[Quota], used: Used) -> list[models.QuotaOut]:
-    return [
-        models.QuotaOut(
-            group=quota.group,
-            user=quota.user,
-            resource=quota.resource,
-            limit=views.amount(quota.resource, quota.limit),
-            used=views.amount(quota.resource, used.get((quota.group, quota.user, quota.resource), 0)),
-        )
-        for quota in quotas
-    ]
-
-
-# --- limits as people write them ----------------------------------------------------------------------------------
-
-
-def _read_limits(given: models.Limits) -> dict[str, int | None]:
-    """{"nvidia": 8, "cpu": "64", "memory": "256G"} in the units of Quota; null means: no limit."""
-    limits: dict[str, int | None] = {}
-    problems = []
-    for resource, written in given.items():
-        try:
-            limits[resource] = None if written is None else _read_amount(resource, str(written).strip())
-        except ValueError:
-            problem = {"memory": Problem.BYTES, "cpu": Problem.CPU}.get(resource, Problem.CARDS)
-            facts = {"problem": problem.value, "value": str(written)[:40]}
-            problems.append(because(Code.BAD_VALUE, at=f"quota.{resource}", **facts))
-    if problems:
-        raise BadInput(*problems)
-    return limits
-
-
-def _read_amount(resource: str, text: str) -> int:
-    if text in ("0", "0.0"):
-        return 0
-    if resource == "memory":
-        return parse_bytes(text)
-    return parse_cpu(text) if resource == "cpu" else parse_cards(text)
+def _group_out(conn: Connection, group: Group, ledger: Ledger, warnings: list[str] | None = None) -> models.GroupOut:
+    return models.GroupOut(
+        name=group.name,
+        members=[models.MemberOut(user=user, role=role) for user, role in people.members(conn, group.name)],
+        quotas=ledger.lines(group),
+        weight=group.weight,
+        fifo=group.fifo,
+        warnings=warnings or [],
+    )

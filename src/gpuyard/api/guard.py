@@ -24,6 +24,7 @@ from gpuyard.api.crowd import Crowd
 from gpuyard.api.errors import language_of
 from gpuyard.api.front import SAFE_METHODS
 from gpuyard.api.parts import Parts
+from gpuyard.api.policies import Policies
 from gpuyard.api.simulated import SimulatedDevices
 from gpuyard.api.together import Together
 from gpuyard.domain.errors import NotAllowed
@@ -44,6 +45,7 @@ class Caller:
     simulated: SimulatedDevices
     together: Together
     crowd: Crowd
+    policies: Policies
 
     @property
     def now(self) -> float:
@@ -76,7 +78,8 @@ class Guard:
         _check_csrf(request, actor)
         rights.require(actor, self.action)
         shared = request.app.state
-        return Caller(actor, parts, language_of(request), shared.simulated, shared.together, shared.crowd)
+        language, own = language_of(request), (shared.simulated, shared.together, shared.crowd, shared.policies)
+        return Caller(actor, parts, language, *own)
 
 
 def needs(action: Action) -> Any:

@@ -60,14 +60,14 @@ def read_job(
     read = _with_roles if "roles" in data else _with_one_role
     roles, job = read(found, device, about_the_job)
     found.findings.raise_if_any()
-    return JobFile(_spec(roles, job), job.get("group"))
+    return JobFile(_spec(roles, {"priority": classes.get("normal", DEFAULT_PRIORITY), **job}), job.get("group"))
 
 
 def _spec(roles: tuple[RoleSpec, ...], job: Mapping[str, Any]) -> Spec:
     return Spec(
         name=job.get("name") or default_name(roles[0].command),
         roles=roles,
-        priority=job.get("priority", DEFAULT_PRIORITY),
+        priority=job["priority"],
         preemptible=job.get("preemptible", False),
         retries=job.get("retries", dict(DEFAULT_RETRIES)),
         max_seconds=job.get("max_time"),

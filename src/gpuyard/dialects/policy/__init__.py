@@ -11,10 +11,11 @@ from __future__ import annotations
 from gpuyard.dialects.policy.changing import differences, set_value
 from gpuyard.dialects.policy.forgetting import forget_group, forget_person, merge_groups
 from gpuyard.dialects.policy.noting import notes_on
-from gpuyard.dialects.policy.reading import Known, read_policy
+from gpuyard.dialects.policy.reading import NORMAL, Known, read_policy
 from gpuyard.dialects.policy.writing import from_text, to_text, write_policy
 
 __all__ = [
+    "NORMAL",
     "Known",
     "differences",
     "forget_group",
