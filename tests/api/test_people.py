@@ -297,6 +297,8 @@ ESCALATIONS: list[tuple[str, str, str, Any]] = [
     ("lead", "POST", "/tokens", {"name": "sneaky", "user": "admin"}),
     ("lead", "POST", "/tokens", {"name": "sneaky", "user": "milo", "scope": "read"}),
     ("lead", "POST", "/nodes/node-1/cordon", None),
+    ("lead", "PATCH", "/nodes/node-1/labels", {"labels": {"zone": "mine"}}),
+    ("member", "PATCH", "/nodes/node-1/labels", {"labels": {"zone": "mine"}}),
     ("lead", "GET", "/audit", None),
     ("lead", "POST", "/backup", None),
     ("member", "PUT", "/groups/lab/members/milo", {"role": "lead"}),
@@ -446,6 +448,7 @@ def test_a_narrow_token_of_an_admin_is_no_admin(server: Yard) -> None:
             ("GET", "/audit", None),
             ("POST", "/backup", None),
             ("POST", "/nodes/node-1/cordon", None),
+            ("PATCH", "/nodes/node-1/labels", {"labels": {"zone": "mine"}}),
             ("PUT", "/groups/default/quota", {"limits": {"cpu": 1}}),
         ):
             # The first admin still has the one-time password, which alone would refuse; the owner has no such limit.
