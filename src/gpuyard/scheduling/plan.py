@@ -8,7 +8,6 @@ earlier one waits for, unless it is sure to be over before that one can start.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
@@ -49,7 +48,14 @@ def decide(books: Books, now: float, *, news_only: bool = False) -> Plan:
 
 def preview(snapshot: Snapshot, workload: Workload) -> Preview:
     """What would happen if it were submitted now, behind everyone who already waits with the same priority."""
-    outcome = plan(replace(snapshot, queue=(*snapshot.queue, workload)))
+    return preview_in(Books.of(snapshot), workload, snapshot.now)
+
+
+def preview_in(books: Books, workload: Workload, now: float) -> Preview:
+    """The same with books that are at hand; they are left as they were."""
+    books.put(workload)
+    outcome = decide(books, now)
+    books.remove(workload.id)
     placement = next((p for p in outcome.placements if p.workload == workload.id), None)
     if placement is not None:
         nodes = tuple(sorted({allotment.node for allotment in placement.allotments.values()}))
@@ -170,16 +176,22 @@ class Pass:
         tried = self._no_room.get(batch.ask)
         if tried is not None and tried[0] <= standing.ends_by:
             return tried[1]
-        reason = self._kept_from(batch, standing) or self._busy(batch.ask)
-        self._keep_room(batch, batch.jobs[position][1])
+        kept = self._kept_from(batch, standing)
+        if kept is None:
+            reason = self._busy(batch.ask)
+            self._keep_room(batch, batch.jobs[position][1])
+        else:
+            reason = because(Code.ORDER, ahead=kept.workload, ahead_name=self._name(kept.workload))
+            # It cannot start before that one does: whoever is over by then is in nobody's way.
+            self._keep_prospects(batch, batch.jobs[position][1], kept.starts_at)
         self._no_room[batch.ask] = (standing.ends_by, reason)
         return reason
 
     def _busy(self, ask: Ask) -> Reason:
         return explain.not_yet(ask, self.books.rooms, self.books.troubled, self.books.on_node)
 
-    def _kept_from(self, batch: Batch, standing: Standing) -> Reason | None:
-        """The earlier workload whose kept room is all that stands in the way, if that is so."""
+    def _kept_from(self, batch: Batch, standing: Standing) -> Keep | None:
+        """What an earlier workload keeps, if that is all that stands in the way."""
         taken = place_gang(batch.ask, self.books.rooms, ALONE) if self._keeping else None
         if taken is None:
             return None
@@ -188,7 +200,7 @@ class Pass:
             room = self.books.rooms.by_name[allotment.node]
             for keep in room.keeps:
                 if room.is_kept_from(keep, standing):
-                    return because(Code.ORDER, ahead=keep.workload, ahead_name=self._name(keep.workload))
+                    return keep
         return None
 
     def _name(self, id: str) -> str:
@@ -206,10 +218,13 @@ class Pass:
         if start is not None:
             for room in start.rooms:
                 self._keep(room, id, batch.ask.roles[0], start.at)
-            return
+        else:
+            self._keep_prospects(batch, id, -inf)
+
+    def _keep_prospects(self, batch: Batch, id: str, starts_at: float) -> None:
         for role in batch.ask.roles:
             for room in self._prospects(role):
-                self._keep(room, id, role, -inf)
+                self._keep(room, id, role, starts_at)
 
     def _keep(self, room: Room, id: str, role: RoleAsk, starts_at: float) -> None:
         room.keep_for(self._seq, id, role.resources, starts_at)
@@ -244,11 +259,11 @@ class Pass:
         books = self.books
         if not books.policy.preempt.enabled or self._claims >= CLAIMS_AT_MOST:
             return None
-        if not books.preemptible and not books.stopping:
-            return None
-        self._claims += 1
         id = batch.jobs[position][1]
-        if not self.preemption.is_clearing_for(id):
+        if not self.preemption.clearing_for(id):
+            if not self.preemption.has_victims_for(batch):
+                return None
+            self._claims += 1
             if self.preemption.fits_once_stopped(batch, standing) is not None:
                 return None
             victims = self.preemption.victims_for(batch, id, standing)

@@ -8,6 +8,7 @@ saved, times its cards. Nobody can win back in this way what was just taken, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuyard.domain.workload import Verdict, Workload
@@ -34,8 +35,13 @@ def lost_seconds(workload: Workload, now: float) -> float:
     attempt = workload.attempt
     if attempt is None:
         return 0.0
-    begun = attempt.started_at if attempt.started_at is not None else now
+    begun = _begun(workload, now)
     return max(0.0, now - max(begun, attempt.saved_at or begun))
+
+
+def _begun(workload: Workload, now: float) -> float:
+    attempt = workload.attempt
+    return attempt.started_at if attempt is not None and attempt.started_at is not None else now
 
 
 class Preemption:
@@ -51,8 +57,14 @@ class Preemption:
         ending = [id for id, workload in self._books.stopping.items() if _makes_room_for(workload) == claimant]
         return ending + [id for id, by in self._gone.items() if by == claimant]
 
-    def is_clearing_for(self, claimant: str) -> bool:
-        return bool(self.clearing_for(claimant))
+    @cached_property
+    def _evictable(self) -> list[Workload]:
+        """Preemptible work that has run long enough."""
+        latest = self._now - self._books.policy.preempt.min_run
+        return [w for w in self._books.preemptible.values() if _begun(w, self._now) <= latest]
+
+    def has_victims_for(self, batch: Batch) -> bool:
+        return any(self._right(batch, victim) is not None for victim in self._evictable if victim.id not in self._gone)
 
     def fits_once_stopped(self, batch: Batch, standing: Standing) -> Allotments | None:
         """Where it would go once everything that is stopping anyway is gone; None when that is not enough."""
@@ -72,17 +84,12 @@ class Preemption:
 
     def _candidates(self, batch: Batch) -> list[Victim]:
         found = []
-        for id, workload in self._books.preemptible.items():
-            rule = self._right(batch, workload) if id not in self._gone else None
-            if rule is not None and self._has_run_enough(workload):
+        for workload in self._evictable:
+            rule = self._right(batch, workload) if workload.id not in self._gone else None
+            if rule is not None:
                 lost = lost_seconds(workload, self._now)
-                found.append(Victim(lost * self._books.held[id].rate, id, rule, lost))
+                found.append(Victim(lost * self._books.held[workload.id].rate, workload.id, rule, lost))
         return found
-
-    def _has_run_enough(self, workload: Workload) -> bool:
-        attempt = workload.attempt
-        begun = attempt.started_at if attempt else None
-        return begun is not None and self._now - begun >= self._books.policy.preempt.min_run
 
     def _right(self, batch: Batch, victim: Workload) -> Rule | None:
         """By which right the batch may push this work out; None when it has none."""
