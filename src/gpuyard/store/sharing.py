@@ -7,7 +7,7 @@ feed. The policy is.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,6 +21,7 @@ from gpuyard.store.feed import note_change
 POLICY_KIND = "policy"  # as the change feed names it
 MOST_RUN_TIMES = 20  # of one name: enough to learn from, and the old ones tell little
 _POLICY = "policy"
+_AT_ONCE = 400  # named in one query; when there are more, all are read
 
 
 def _upserts(table: sa.Table, *columns: str) -> Mapping[str, sa.Insert]:
@@ -42,12 +43,12 @@ _add_run_times = _upserts(tables.run_times, "seconds")
 # --- past use -----------------------------------------------------------------------------------------------------
 
 
-def past_use(conn: sa.Connection) -> dict[tuple[str, str | None], PastUse]:
-    """By (group, user); (group, None) is the group as a whole."""
-    return {
-        (row.group_name, row.user_name or None): PastUse(row.amount, row.at)
-        for row in conn.execute(sa.select(tables.past_use))
-    }
+def past_use(conn: sa.Connection, groups: Collection[str] | None = None) -> dict[tuple[str, str | None], PastUse]:
+    """By (group, user); (group, None) is the group as a whole. Of all groups, or of these."""
+    query = sa.select(tables.past_use)
+    if groups is not None and len(groups) <= _AT_ONCE:
+        query = query.where(tables.past_use.c.group_name.in_(groups))
+    return {(row.group_name, row.user_name or None): PastUse(row.amount, row.at) for row in conn.execute(query)}
 
 
 def charge(conn: sa.Connection, uses: Mapping[tuple[str, str | None], PastUse]) -> None:
@@ -63,9 +64,16 @@ def charge(conn: sa.Connection, uses: Mapping[tuple[str, str | None], PastUse]) 
 # --- learned run times --------------------------------------------------------------------------------------------
 
 
-def run_times(conn: sa.Connection) -> dict[tuple[str, str], tuple[float, ...]]:
-    """By (owner, name of the job): how many seconds it ran when it ended well, newest first."""
-    return {(row.owner, row.name): tuple(json.loads(row.seconds)) for row in conn.execute(sa.select(tables.run_times))}
+def run_times(
+    conn: sa.Connection, names: Collection[tuple[str, str]] | None = None
+) -> dict[tuple[str, str], tuple[float, ...]]:
+    """By (owner, name of the job): how many seconds it ran when it ended well, newest first. Of all, or of these."""
+    query = sa.select(tables.run_times)
+    if names is not None and len(names) <= _AT_ONCE:
+        known = tables.run_times.c
+        owners, jobs = {owner for owner, _ in names}, {name for _, name in names}
+        query = query.where(known.owner.in_(owners), known.name.in_(jobs))
+    return {(row.owner, row.name): tuple(json.loads(row.seconds)) for row in conn.execute(query)}
 
 
 def add_run_times(conn: sa.Connection, times: Mapping[tuple[str, str], tuple[float, ...]]) -> None:

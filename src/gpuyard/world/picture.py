@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from gpuyard.dialects.policy import from_text
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.people import Group, User
 from gpuyard.domain.policy import Policy
+from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import PastUse
-from gpuyard.domain.workload import ENDED, State, Workload
+from gpuyard.domain.workload import HOLDS_RESOURCES, State, Workload
+from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.snapshot import JobName, Person, Snapshot
 from gpuyard.store import nodes as node_rows
 from gpuyard.store import people as people_rows
@@ -17,8 +20,10 @@ from gpuyard.store import sharing as sharing_rows
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.database import Connection, Database
 from gpuyard.store.feed import Change, FeedTooOld, newest_change
+from gpuyard.world.shelves import Shelves
 
 FEED_PAGE = 2000
+HOLDING = tuple(state for state in State if state in HOLDS_RESOURCES)
 
 
 class Picture:
@@ -27,11 +32,11 @@ class Picture:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.position = -1  # nothing read yet
-        self.live: dict[str, Workload] = {}
+        self._own: list[tuple[int, int]] = []  # feed positions (after, upto] that this picture's owner wrote itself
+        self._shelves = Shelves()
+        self._news: set[str] = set()
+        self._books: Books | None = None
         self.nodes: tuple[Node, ...] = ()
-        self._own: list[
-            tuple[int, int]
-        ] = []  # feed positions (after, upto] that the owner of this picture wrote itself
         self.groups: dict[str, Group] = {}
         self.users: dict[str, User] = {}
         self.policy = Policy()
@@ -52,24 +57,69 @@ class Picture:
             except FeedTooOld:
                 self._reload(conn)
 
+    @property
+    def live(self) -> Mapping[str, Workload]:
+        return self._shelves.live
+
+    def in_state(self, *states: State) -> list[Workload]:
+        return [workload for state in states for workload in self._shelves.in_state(state).values()]
+
+    def due(self, now: float) -> list[str]:
+        """Whose back-off or maximum duration is over; each is told once."""
+        return self._shelves.due(now)
+
+    def next_moment(self) -> float | None:
+        return self._shelves.next_moment()
+
+    def take_news(self) -> list[Workload]:
+        """What others changed since this was last asked: their wishes, and new work."""
+        news, self._news = self._news, set()
+        return [workload for id in sorted(news) if (workload := self.live.get(id)) is not None]
+
+    @property
+    def books(self) -> Books:
+        """What scheduling decides with: made when first asked for, then kept current piece by piece."""
+        if self._books is None:
+            self._books = Books(self.nodes, self.groups, self.policy, self.past, self.run_times)
+            for workload in self.live.values():
+                self._books.put(workload)
+        return self._books
+
+    def close_books(self) -> None:
+        """They are made anew when next asked for."""
+        self._books = None
+
     def wrote(self, after: int, upto: int, workloads: Iterable[Workload]) -> None:
         """What the caller has itself written, in the feed after `after` up to `upto`: it need not be read back."""
-        self._own.append((after, upto))
+        if after == self.position:
+            self.position = upto
+        else:
+            self._own.append((after, upto))
         for workload in workloads:
             self._put(workload)
 
+    def told(self, reasons: Mapping[str, Reason]) -> None:
+        """The caller has written why these wait."""
+        for id, reason in reasons.items():
+            if (workload := self.live.get(id)) is not None:
+                self._put(replace(workload, reason=reason))
+
     def _put(self, workload: Workload) -> None:
-        if workload.state in ENDED:
-            self.live.pop(workload.id, None)
-        else:
-            self.live[workload.id] = workload
+        self._shelves.put(workload)
+        if self._books is not None:
+            self._books.put(workload)
+
+    def _remove(self, id: str) -> None:
+        self._shelves.remove(id)
+        if self._books is not None:
+            self._books.remove(id)
 
     def snapshot(self, now: float) -> Snapshot:
         return Snapshot(
             now=now,
             nodes=self.nodes,
-            queue=tuple(w for w in self.live.values() if w.state is State.QUEUED),
-            holding=tuple(w for w in self.live.values() if w.holds_resources),
+            queue=tuple(self.in_state(State.QUEUED)),
+            holding=tuple(self.in_state(*HOLDING)),
             groups=dict(self.groups),
             policy=self.policy,
             past=dict(self.past),
@@ -87,19 +137,24 @@ class Picture:
         wrong += ["users"] if self.users != fresh.users else []
         wrong += ["policy"] if self.policy != fresh.policy else []
         if wrong and self.position == fresh.position:
-            self.live, self.nodes, self.groups, self.users = fresh.live, fresh.nodes, fresh.groups, fresh.users
+            self._shelves, self.nodes, self.groups, self.users = fresh._shelves, fresh.nodes, fresh.groups, fresh.users
             self.policy = fresh.policy
+            self._news = set(self.live)
+            self.close_books()
             return wrong
         return []
 
     def _reload(self, conn: Connection) -> None:
         # The position is read first: what is committed in between is then taken in twice, never missed.
         self.position = newest_change(conn)
-        self.live = {w.id: w for w in workload_rows.live(conn)}
+        self._own.clear()
+        self._shelves = Shelves(workload_rows.live(conn))
+        self._news = set(self.live)
         self._reload_cluster(conn)
         self._reload_people(conn)
-        self.policy = from_text(sharing_rows.policy_text(conn))
+        self._reload_policy(conn)
         self._reload_past(conn)
+        self.close_books()
 
     def _is_own(self, change: Change) -> bool:
         return any(after < change.seq <= upto for after, upto in self._own)
@@ -108,20 +163,28 @@ class Picture:
         kinds = {change.kind for change in changes}
         ids = {change.id for change in changes if change.kind == "workload"}
         if ids:
-            found = {w.id: w for w in workload_rows.get_many(conn, sorted(ids))}
-            for id in ids:
-                if id in found:
-                    self._put(found[id])
-                else:
-                    self.live.pop(id, None)
+            self._take_in_workloads(conn, sorted(ids))
         if "node" in kinds:
             self._reload_cluster(conn)
         if kinds & {"group", "user"}:
             self._reload_people(conn)
         if "policy" in kinds:
-            self.policy = from_text(sharing_rows.policy_text(conn))
+            self._reload_policy(conn)
         if "past" in kinds:  # one group's past became part of another's
             self._reload_past(conn)
+
+    def _take_in_workloads(self, conn: Connection, ids: Sequence[str]) -> None:
+        found = {w.id: w for w in workload_rows.get_many(conn, ids)}
+        for id in ids:
+            if id in found:
+                self._put(found[id])
+            else:
+                self._remove(id)
+        self._news.update(found)
+        over = [w for w in found.values() if w.attempt is not None and w.attempt.ended_at is not None]
+        if over:  # what they used was added to the past in the same breath
+            self.past.update(sharing_rows.past_use(conn, {w.group for w in over}))
+            self.run_times.update(sharing_rows.run_times(conn, {(w.owner, w.spec.name) for w in over}))
 
     def _reload_past(self, conn: Connection) -> None:
         """In place: who plans with them holds on to them."""
@@ -130,15 +193,27 @@ class Picture:
         self.run_times.clear()
         self.run_times.update(sharing_rows.run_times(conn))
 
+    def _reload_policy(self, conn: Connection) -> None:
+        policy = from_text(sharing_rows.policy_text(conn))
+        if policy != self.policy:
+            self.policy = policy
+            self.close_books()
+
     def _reload_cluster(self, conn: Connection) -> None:
-        self.nodes = tuple(node_rows.all(conn))
+        nodes = tuple(node_rows.all(conn))
+        if nodes != self.nodes:
+            self.nodes = nodes
+            self.close_books()
 
     def _reload_people(self, conn: Connection) -> None:
-        self.groups = {group.name: group for group in people_rows.all_groups(conn)}
         self.users = {user.name: user for user in people_rows.all_users(conn)}
+        groups = {group.name: group for group in people_rows.all_groups(conn)}
+        if groups != self.groups:
+            self.groups = groups
+            self.close_books()
 
 
-def _differing(mine: dict[str, Workload], theirs: dict[str, Workload]) -> list[str]:
+def _differing(mine: Mapping[str, Workload], theirs: Mapping[str, Workload]) -> list[str]:
     """Reasons of the waiting are written without a version of their own, so they are not compared."""
     ids = mine.keys() | theirs.keys()
     return sorted(id for id in ids if id not in mine or id not in theirs or mine[id].version != theirs[id].version)
