@@ -160,6 +160,19 @@ def test_when_work_was_saved_is_noted_when_it_is_news_and_is_no_line_in_the_stor
     assert saved(advance(step.workload, Saved(22.0), 26.0).workload) == (22.0, 120)
 
 
+def test_what_preempted_work_saved_in_its_grace_is_told_in_its_story() -> None:
+    job = observed(advance(running(a_job(), now=10.0), Preempted("urgent"), 100.0).workload, failed(), now=108.0)
+    step = advance(job, Saved(103.0, 40), 110.0)
+    assert (saved(step.workload), step.workload.state) == ((103.0, 40), State.QUEUED)
+    assert step.workload.reason == job.reason
+    (line,) = step.story
+    assert line.reason == because(Code.SAVED_IN_TIME, step=40, lost_seconds=5.0)
+    assert advance(step.workload, Saved(103.0, 40), 111.0).workload is step.workload
+    for other in (a_job(), with_retries(observed(running(with_retries(a_job(), exit=1)), failed()), exit=1)):
+        assert other.state is State.QUEUED
+        assert advance(other, Saved(103.0, 40), 110.0).workload is other
+
+
 def test_work_saved_in_an_earlier_attempt_does_not_count_and_none_is_saved_in_the_future() -> None:
     job = running(a_job(), now=10.0)
     assert advance(job, Saved(9.0), 25.0).workload is job

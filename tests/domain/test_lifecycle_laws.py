@@ -60,7 +60,7 @@ LEADS_TO: Mapping[type[Event], set[State]] = {
     ResumeAsked: {State.QUEUED},
     Preempted: {State.STOPPING},
     TimeUp: {State.STOPPING},
-    Saved: {State.RUNNING},
+    Saved: {State.RUNNING, State.QUEUED},
     Observed: {
         *(State.STARTING, State.RUNNING, State.STOPPING, State.QUEUED, State.PAUSED),
         *(State.SUCCEEDED, State.FAILED, State.STOPPED),
@@ -258,6 +258,8 @@ class LifecycleMachine(RuleBasedStateMachine):
         if step.workload.state is not before.state:
             assert step.story, "a state changed without a line in the story"
         for line in step.story:
+            if line.reason.code is Code.SAVED_IN_TIME:  # said of the attempt before, not of why it waits now
+                continue
             assert (line.at, line.reason, line.state) == (self.now, step.workload.reason, step.workload.state)
 
     def _retries_are_counted(self, before: Workload, step: Step) -> None:

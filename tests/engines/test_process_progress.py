@@ -115,10 +115,21 @@ def test_the_newer_of_beacon_and_file_wins_and_the_step_stays(yard: Yard) -> Non
     wait_for(lambda: progress(yard, id) == Progress(file.stat().st_mtime, 5))
 
 
-def test_nothing_is_told_of_one_that_has_ended(yard: Yard) -> None:
-    id = replica()
-    yard.run("echo 5 > $YARD_BEACON", id)
-    assert yard.engine.progress({id: None}) == {}
+def test_what_it_saved_while_it_stopped_is_told_after_its_end(yard: Yard) -> None:
+    told = "trap 'echo 9 > $YARD_BEACON; exit 0' TERM"
+    kept = "trap 'echo x > $YARD_CHECKPOINT/model; exit 0' TERM"
+    ids = [
+        yard.launch(f"{trap}; echo ready; sleep 60 & wait", id, checkpoint="ck")
+        for trap, id in ((told, replica(0)), (kept, replica(1)))
+    ]
+    for id in ids:
+        yard.says(id, "ready")
+        yard.engine.stop(id, None, 30.0)
+        yard.ended(id)
+    found = yard.engine.progress(dict.fromkeys(ids))
+    assert found[ids[0]].step == 9
+    assert found[ids[1]].saved_at == (yard.data / "files/user/ann/ck/model").stat().st_mtime
+    assert all(id in found and found[id].saved_at <= (yard.look(id).ended_at or 0) for id in ids)
 
 
 def test_a_checkpoint_folder_that_cannot_be_made_is_told_at_the_start(yard: Yard) -> None:

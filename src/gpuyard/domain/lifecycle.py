@@ -169,6 +169,22 @@ def _resume(workload: Workload, event: ResumeAsked, now: float) -> Step:
     return _moved(workload, State.QUEUED, because(Code.RESUMED, by=event.by), now, not_before=0.0)
 
 
+def _saved_in_time(workload: Workload, event: Saved, now: float) -> Step:
+    """It was preempted, and used its grace to save: less is lost than was feared."""
+    attempt = workload.attempt
+    if attempt is None or attempt.ended_at is None or attempt.started_at is None:
+        return Step(workload)
+    if attempt.ending is None or attempt.ending.verdict is not Verdict.PREEMPTED:
+        return Step(workload)
+    saved = _with_save(attempt, min(event.at, attempt.ended_at), event.step)
+    if saved is attempt or saved.saved_at is None:
+        return Step(workload)
+    lost = attempt.ended_at - saved.saved_at
+    reason = because(Code.SAVED_IN_TIME, step=saved.saved_step, lost_seconds=lost)
+    line = StoryEvent(now, reason, workload.state, attempt.number)
+    return Step(replace(workload, attempt=saved), (line,))
+
+
 # --- while an attempt lives ---------------------------------------------------------------------------------------
 
 
@@ -234,13 +250,10 @@ def _preempt(workload: Workload, event: Preempted, now: float) -> Step:
 
 
 def _saved(workload: Workload, event: Saved, now: float) -> Step:
-    """Only what is newer, and not of an earlier attempt. It is no line in the story: it may come every few seconds."""
+    """It is no line in the story: it may come every few seconds."""
     attempt = _attempt(workload)
-    at = min(event.at, now)
-    if at <= max(attempt.started_at or attempt.created_at, attempt.saved_at or 0.0):
-        return Step(workload)
-    step = attempt.saved_step if event.step is None else event.step
-    return Step(replace(workload, attempt=replace(attempt, saved_at=at, saved_step=step)))
+    saved = _with_save(attempt, min(event.at, now), event.step)
+    return Step(workload if saved is attempt else replace(workload, attempt=saved))
 
 
 def _time_up(workload: Workload, event: TimeUp, now: float) -> Step:
@@ -339,6 +352,13 @@ def _with_seen(attempt: Attempt, seen: Mapping[ReplicaId, Seen]) -> Attempt:
     return replace(attempt, replicas=replicas) if changed else attempt
 
 
+def _with_save(attempt: Attempt, at: float, step: int | None) -> Attempt:
+    """Only what is newer, and not of an earlier attempt."""
+    if at <= max(attempt.started_at or attempt.created_at, attempt.saved_at or 0.0):
+        return attempt
+    return replace(attempt, saved_at=at, saved_step=attempt.saved_step if step is None else step)
+
+
 def _failure(replica: Replica) -> Ending:
     reason = replica.seen.reason or because(Code.EXIT_CODE, exit_code=replica.seen.exit_code, replica=replica.id.short)
     return Ending(Verdict.FAILED, reason, replica.seen.cause, replica.seen.exit_code)
@@ -364,6 +384,7 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[..., Step]] = {
     (State.QUEUED, Placed): _place,
     (State.QUEUED, StopAsked): _end_without_attempt,
     (State.QUEUED, PauseAsked): _pause_in_queue,
+    (State.QUEUED, Saved): _saved_in_time,
     (State.PLACED, Launched): _launched,
     (State.PLACED, LaunchFailed): _launch_failed,
     (State.PLACED, StopAsked): _stop_running,

@@ -45,6 +45,7 @@ class Code(StrEnum):
     PAUSE_ASKED = "story.pause_asked"  # by
     RESUMED = "story.resumed"  # by
     PREEMPTED = "story.preempted"  # by, by_name, by_owner, by_group, rule, lost_seconds, ran_seconds
+    SAVED_IN_TIME = "story.saved_in_time"  # step, lost_seconds
     GROUP_MERGED = "story.group_merged"  # source, target, by
     RETRY = "story.retry"  # cause, number, limit, seconds
     ADOPTED = "story.adopted"  # attempt

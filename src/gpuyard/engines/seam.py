@@ -93,8 +93,9 @@ class ReadsProgress(Protocol):
     was declared for that, and in YARD_ATTEMPT which start of it this is."""
 
     def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
-        """When each of these running replicas, by id and handle, last saved its work in this attempt: from its beacon
-        or from the newest file of its checkpoint folder, whichever is newer. Those that give no sign are left out.
+        """When each of these replicas, by id and handle, last saved its work in this attempt: from its beacon or from
+        the newest file of its checkpoint folder, whichever is newer. Those that give no sign are left out. It can also
+        be asked of one that has ended: many save when they are told to stop.
 
         May take seconds: it is not for the control loop's own thread.
         """

@@ -88,6 +88,10 @@ SENTENCES: Mapping[Code, Template] = {
     Code.RETRY: (
         "It failed and is tried again[ in {seconds:seconds}][, retry {number}][ of {limit}].[ Before: {cause:reason}]"
     ),
+    Code.SAVED_IN_TIME: (
+        "It saved its work while it was making room[, at step {step}]: no more than {lost_seconds:rough} of it has to "
+        "be done again."
+    ),
     Code.ADOPTED: "The server was restarted; the work went on undisturbed[ (attempt {attempt})].",
     Code.IMAGE_NOT_USED: (
         "The image {image} is noted but not used: the {engine} engine runs commands directly on the machine."

@@ -71,6 +71,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.RETRY: (
         "运行失败，[{seconds:seconds}后]自动重试[：第 {number} 次][，最多 {limit} 次]。[这次的情况：{cause:reason}]"
     ),
+    Code.SAVED_IN_TIME: "它在让位时保存了工作[（第 {step} 步）]：最多只需重做 {lost_seconds:rough}的工作。",
     Code.ADOPTED: "服务重启过，任务没有受影响，继续运行[（第 {attempt} 次运行）]。",
     Code.IMAGE_NOT_USED: "镜像 {image} 只作记录，没有使用：{engine} 引擎直接在机器上运行命令。",
     Code.CARDS_SIMULATED: "这 {cards} 张卡是模拟的，不会真正计算。",

@@ -1,4 +1,4 @@
-"""When a running replica last saved its work: from its beacon, or from the newest file of its checkpoint folder.
+"""When a replica last saved its work: from its beacon, or from the newest file of its checkpoint folder.
 
 Both are in the hands of users' code. Nothing is opened that could make us wait, little is read, and a checkpoint folder
 is looked for in the job's own view of the machine and with its owner's rights, so that whatever lies or links there,
@@ -44,9 +44,10 @@ class ProgressReader:
         for id in replicas:
             folder = str(self._layout.replica(id))
             status, request = record.read(folder, record.STATUS), record.read(folder, record.REQUEST)
-            if not status or not request or status.get("life") != record.RUNNING:
+            if not status or not request or not status.get("started_at"):
                 continue
-            beacon = read_beacon(str(self._layout.beacon(id)), status["started_at"], time.time())
+            until = status.get("ended_at") or time.time()
+            beacon = read_beacon(str(self._layout.beacon(id)), status["started_at"], until)
             if beacon is not None:
                 beacons[id] = beacon
             if request.get("checkpoint"):
@@ -113,23 +114,42 @@ class _Look:
         if fd is None:
             return None
         try:
-            newest = NewestFile(self.status["begun_at"], time.time() - _WRITING_SECONDS)
+            newest = NewestFile(self.status["begun_at"], self.status.get("ended_at") or time.time() - _WRITING_SECONDS)
             newest.look_into(fd, _DEPTH)
             return None if newest.at is None else max(newest.at, self.status["started_at"])
         finally:
             os.close(fd)
 
     def _open_folder(self) -> int | None:
-        job, identity = self.status["job"], self.request["identity"]
-        root = os.open(f"/proc/{job['pid']}/root" if self.request["room"] else "/", os.O_PATH | os.O_DIRECTORY)
+        identity, has_ended = self.request["identity"], "ended_at" in self.status
+        found = self._place_known() if has_ended and self.request["room"] else self._place_seen()
+        if found is None:
+            return None
+        root, path = found
         try:
-            if not processes.is_alive(job["pid"], job["start"]):  # after opening: it was its root, not a later one's
-                return None
             if identity:
                 linux.use_rights_of(identity["uid"], identity["gid"])
-            return linux.open_in_root(root, self.request["checkpoint"], os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)
+            return linux.open_in_root(root, path, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)
         finally:
             os.close(root)
+
+    def _place_seen(self) -> tuple[int, str] | None:
+        """In the view of the machine that the running job has."""
+        job = self.status["job"]
+        root = _open_root(f"/proc/{job['pid']}/root" if self.request["room"] else "/")
+        if self.request["room"] and not processes.is_alive(job["pid"], job["start"]):
+            os.close(root)  # looked at after opening: it may have been a later process's
+            return None
+        return root, self.request["checkpoint"]
+
+    def _place_known(self) -> tuple[int, str] | None:
+        """Its view went with it; folders of its own are found all the same."""
+        place = self.request.get("checkpoint_place")
+        return (_open_root(place["root"]), place["path"]) if place else None
+
+
+def _open_root(path: str) -> int:
+    return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 class NewestFile:

@@ -60,6 +60,7 @@ def render(
         "live_mark": str(layout.live_mark(request.id)),
         "tmp": str(folder / "tmp"),
         "checkpoint": checkpoint_folder(request, home),
+        "checkpoint_place": checkpoint_place(request, layout),
         "device": request.allotment.device,
         "cards": [card.index for card in cards],
     }
@@ -89,6 +90,18 @@ def checkpoint_folder(request: LaunchRequest, home: Path) -> str | None:
     if not request.checkpoint:
         return None
     return os.path.normpath(os.path.join(home, request.checkpoint))
+
+
+def checkpoint_place(request: LaunchRequest, layout: Layout) -> dict[str, str] | None:
+    """Where the declared folder can be found without the job's view of the machine: inside its home, its group's share
+    or one of its mounts."""
+    folder = checkpoint_folder(request, layout.home(request.owner))
+    roots = {"home": layout.home(request.owner), "share": layout.share(request.group)}
+    places = [(mount.at, roots[mount.volume], mount.path) for mount in request.mounts]
+    for at, root, inner in (*places, *((str(root), root, "") for root in roots.values())):
+        if folder and folder.startswith(os.path.normpath(at) + "/"):
+            return {"root": str(root), "path": os.path.join(inner, os.path.relpath(folder, at))}
+    return None
 
 
 def environment(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> dict[str, str]:
