@@ -145,8 +145,8 @@ class Books:
         shape = (
             tuple(_shape(role) for role in spec.roles),
             spec.together if len(spec.roles) > 1 or spec.roles[0].replicas > 1 else Together.ANY,
-            policy.group_pools.get(workload.group),
-            policy.kind_pools.get(spec.kind.value),
+            workload.group if workload.group in policy.group_pools else "",
+            spec.kind,
         )
         found = self._asks.get(shape)
         if found is None:

@@ -9,7 +9,7 @@ from gpuyard.domain.cluster import Node, NodeState
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources, is_model
-from gpuyard.domain.workload import Together
+from gpuyard.domain.workload import Together, Where
 from gpuyard.scheduling.fit import Ask, RoleAsk, give_back, place_gang
 from gpuyard.scheduling.rings import rings_of, sizes_instead
 from gpuyard.scheduling.room import Room, Rooms, fair_share
@@ -32,7 +32,11 @@ def never(ask: Ask, nodes: Sequence[Node], empty: Rooms, policy: Policy, group: 
     if not ready:
         return because(Code.NO_NODES, nodes=[])
     for role in ask.roles:
-        reason = _not_allowed(role, ready, group) or _role_never_fits(role, _open_to(role, ready))
+        reason = (
+            _not_allowed(role, ready)
+            or _pool_closed(ask, role, ready, policy, group)
+            or _role_never_fits(role, _open_to(role, ready))
+        )
         if reason is not None:
             return reason
     return _gang_too_large(ask, ready)
@@ -71,8 +75,8 @@ def _models(role: RoleAsk, node: Node) -> list[str]:
     return sorted({card.model for card in node.cards if card.device == device}) if device else [""]
 
 
-def _not_allowed(role: RoleAsk, nodes: Sequence[Node], group: str) -> Reason | None:
-    """Which of device, model, pins and pools leaves no node at all?"""
+def _not_allowed(role: RoleAsk, nodes: Sequence[Node]) -> Reason | None:
+    """Which of device, model and pins leaves no node at all?"""
     sieve = role.sieve
     with_device = [node for node in nodes if _models(role, node)]
     if not with_device:
@@ -85,13 +89,22 @@ def _not_allowed(role: RoleAsk, nodes: Sequence[Node], group: str) -> Reason | N
     known = sorted({model for node in pinned for model in _models(role, node)})
     if sieve.models and not any(is_model(asked, model) for asked in sieve.models for model in known):
         return because(Code.NO_SUCH_MODEL, device=sieve.device, models=list(sieve.models), known=known)
-    if not pinned:
-        return because(Code.NO_SUCH_NODE, nodes=list(sieve.where.nodes), labels=[])
-    if not _open_to(role, nodes):
-        pools = [*(sieve.group_pools or ()), *(sieve.kind_pools or ())]
-        models = [model for pool in pools for model in pool.models]
-        return because(Code.POOL_CLOSED, group=group, kind="job", pools=models, open=[])
-    return None
+    return None if pinned else because(Code.NO_SUCH_NODE, nodes=list(sieve.where.nodes), labels=[])
+
+
+def _pool_closed(ask: Ask, role: RoleAsk, nodes: Sequence[Node], policy: Policy, group: str) -> Reason | None:
+    """The pools open to the group and to this kind of workload leave no node."""
+    if _open_to(role, nodes):
+        return None
+    names = dict.fromkeys([*policy.group_pools.get(group, ()), *policy.kind_pools.get(ask.kind, ())])
+    anything = replace(role.sieve, models=(), where=Where())
+    there = {
+        card.model
+        for node in nodes
+        for card in node.cards
+        if replace(anything, device=card.device).lets(node, card.model)
+    }
+    return because(Code.POOL_CLOSED, group=group, kind=ask.kind, pools=list(names), open=sorted(there))
 
 
 def _role_never_fits(role: RoleAsk, nodes: Sequence[Node]) -> Reason | None:

@@ -38,6 +38,7 @@ class Ask:
 
     roles: tuple[RoleAsk, ...]
     together: Together = Together.ANY
+    kind: str = "job"
 
     @property
     def replicas(self) -> int:
@@ -49,7 +50,7 @@ def ask_of(spec: Spec, group: str, policy: Policy) -> Ask:
         RoleAsk(role.name, role.replicas, role.resources, sieve_for(role, group, spec.kind.value, policy))
         for role in spec.roles
     ]
-    return Ask(tuple(sorted(roles, key=_size, reverse=True)), spec.together)
+    return Ask(tuple(sorted(roles, key=_size, reverse=True)), spec.together, spec.kind.value)
 
 
 def _size(role: RoleAsk) -> tuple[int, int, int]:

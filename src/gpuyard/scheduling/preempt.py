@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuyard.domain.workload import Verdict, Workload
 from gpuyard.scheduling.fit import Allotments, give_back, place_gang
 from gpuyard.scheduling.line import Batch
+from gpuyard.scheduling.quota import amounts_of
 from gpuyard.scheduling.room import Standing
 from gpuyard.scheduling.snapshot import Eviction, Rule
 
@@ -147,8 +148,10 @@ class Preemption:
         taken = None
         if books.purse.refusal(batch.payer, batch.amounts, standing) is None:
             taken = place_gang(batch.ask, books.rooms, standing)
-            if taken is not None:
-                give_back(taken, books.rooms)
+        if taken is not None:
+            give_back(taken, books.rooms)
+            if books.purse.refusal(batch.payer, amounts_of(taken.values()), standing) is not None:
+                taken = None
         for held in reversed(gone):
             books.purse.spend(held.payer, held.amounts)
             for allotment in held.allotments:
