@@ -1,28 +1,28 @@
-"""Asks running preemptible work, every few seconds, when it last saved: that is what a preemption would cost it."""
+"""Asks preemptible work, every few seconds, when it last saved: that is what a preemption would cost it."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 
 from gpuyard.domain.errors import YardError
-from gpuyard.domain.workload import ReplicaId
-from gpuyard.engines.seam import Progress, ReadsProgress
+from gpuyard.domain.workload import ReplicaId, State, Verdict, Workload
+from gpuyard.engines.seam import Engine, Progress, ReadsProgress
 
 log = logging.getLogger(__name__)
 
+LOOK_BACK_SECONDS = 60.0  # so long after a preemption it is asked what was saved in the grace time
+
 
 class ProgressWatch:
-    """A thread of its own: users' folders may lie on slow disks. The loop takes what was found when it comes by."""
+    """A thread of its own: users' folders may lie on slow disks. The loop says whom to ask, and takes what was found."""
 
-    def __init__(
-        self, engine: ReadsProgress, running: Callable[[], Mapping[ReplicaId, str | None]], every_seconds: float
-    ) -> None:
+    def __init__(self, engine: Engine, every_seconds: float) -> None:
         self._engine = engine
-        self._running = running
         self._every = every_seconds
         self._over = threading.Event()
+        self._asked: Mapping[ReplicaId, str | None] = {}
         self._found: dict[str, Progress] = {}
 
     def run(self) -> None:
@@ -30,22 +30,42 @@ class ProgressWatch:
             try:
                 self.look()
             except (YardError, OSError):
-                log.exception("reading when running work was saved failed; trying again")
+                log.exception("reading when work was saved failed; trying again")
 
     def end(self) -> None:
         self._over.set()
 
+    def watch(self, workloads: Iterable[Workload], now: float) -> None:
+        """Among these, ask those that count from now on."""
+        self._asked = {
+            replica.id: replica.handle
+            for workload in workloads
+            if workload.attempt is not None and _counts(workload, now)
+            for replica in workload.attempt.replicas
+        }
+
     def look(self) -> None:
         """One replica that saved speaks for its workload: most trainings save in one place."""
-        running = self._running()
+        asked = self._asked
         newest: dict[str, Progress] = {}
-        for id, progress in (self._engine.progress(running) if running else {}).items():
+        found = self._engine.progress(asked) if asked and isinstance(self._engine, ReadsProgress) else {}
+        for id, progress in found.items():
             known = newest.get(id.workload)
             if known is None or progress.saved_at > known.saved_at:
                 newest[id.workload] = progress
         self._found = newest
 
     def take(self) -> dict[str, Progress]:
-        """The newest look, once. What got lost after it was taken comes again with the next one."""
+        """The newest look, once. What gets lost after it was taken comes again with the next one."""
         found, self._found = self._found, {}
         return found
+
+
+def _counts(workload: Workload, now: float) -> bool:
+    attempt = workload.attempt
+    if not workload.spec.preemptible or attempt is None:
+        return False
+    if workload.state is State.RUNNING:
+        return True
+    was_preempted = attempt.ending is not None and attempt.ending.verdict is Verdict.PREEMPTED
+    return workload.state is State.QUEUED and was_preempted and now - (attempt.ended_at or 0.0) < LOOK_BACK_SECONDS
