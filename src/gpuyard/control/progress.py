@@ -16,7 +16,7 @@ LOOK_BACK_SECONDS = 60.0  # so long after a preemption it is asked what was save
 
 
 class ProgressWatch:
-    """A thread of its own: users' folders may lie on slow disks. The loop says whom to ask, and takes what was found."""
+    """A thread of its own: users' folders may lie on slow disks. The loop says whom to ask and takes what was found."""
 
     def __init__(self, engine: Engine, every_seconds: float) -> None:
         self._engine = engine
