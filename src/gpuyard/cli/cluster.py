@@ -101,13 +101,15 @@ def _used_row(node: Node) -> list[str]:
 @click.command(help=say("quota"))
 @output_option
 def quota(output: str) -> None:
-    headings = ["GROUP", "USER", "RESOURCE", "USED", "LIMIT"]
-    print_listing(open_client().quota(), output, headings, quota_row, none=say("quota.none"))
+    print_listing(open_client().quota(), output, QUOTA_HEADINGS, quota_row, none=say("quota.none"))
+
+
+QUOTA_HEADINGS = ["GROUP", "USER", "RESOURCE", "USED", "LIMIT", "GUARANTEED", "BORROWED", "LENT"]
 
 
 def quota_row(line: QuotaLine) -> list[str]:
-    used, limit = amount(line.used, line.resource), amount(line.limit, line.resource)
-    return [line.group, line.user or "-", line.resource, used, limit]
+    amounts = [line.used, line.limit, *(value or None for value in (line.guaranteed, line.borrowed, line.lent))]
+    return [line.group, line.user or "-", line.resource, *(amount(value, line.resource) or "-" for value in amounts)]
 
 
 @click.command(help=say("top"))

@@ -39,7 +39,7 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:
     """Columns aligned by what they take on the screen. In a terminal they are cut to fit; never in a pipe."""
     named = [label(heading) for heading in headings]
     cleaned = [[printable(cell) for cell in row] for row in rows]
@@ -47,7 +47,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if sys.stdout.isatty():
         widths = fitted(widths, shutil.get_terminal_size().columns)
     for row in [named, *cleaned]:
-        click.echo(_line(row, widths))
+        click.echo(_line(row, widths), err=err)
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
-from gpuyard.cli.cluster import quota_row
+from gpuyard.cli.cluster import QUOTA_HEADINGS, quota_row
 from gpuyard.cli.failures import BAD_INPUT, NOT_FOUND, Refused
 from gpuyard.cli.labels import label
-from gpuyard.cli.output import local_time, note, print_fields, print_json, print_table
+from gpuyard.cli.output import local_time, note, number, print_fields, print_json, print_table, printable
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import limits, open_client, output_option, print_listing
 
 if TYPE_CHECKING:
     from gpuyard.sdk.client import Client
-    from gpuyard.sdk.results import Group, Token, User
+    from gpuyard.sdk.results import Group, Merge, QuotaLine, Token, User
 
 ROLES = ["admin", "lead", "member"]
 AUDIT_LIMIT = 100
@@ -146,27 +147,48 @@ def group() -> None:
     """Text is in the phrases."""
 
 
+_quota = click.option("--quota", metavar="nvidia=8,cpu=64", help=say("opt.quota"))
+_guarantee = click.option("--guarantee", metavar="nvidia=4", help=say("opt.guarantee"))
+_weight = click.option("--weight", type=click.FloatRange(0, 1000, min_open=True), help=say("opt.weight"))
+_fifo = click.option("--fifo/--no-fifo", default=None, help=say("opt.fifo"))
+
+
 @group.command("create", help=say("create"))
 @_name
-@click.option("--quota", metavar="nvidia=8,cpu=64", default="", help=say("opt.quota"))
+@_quota
+@_guarantee
+@_weight
+@_fifo
 @output_option
-def group_create(name: str, quota: str, output: str) -> None:
-    made = open_client().create_group(name, quota=limits(quota))
+def group_create(
+    name: str, quota: str | None, guarantee: str | None, weight: float | None, fifo: bool | None, output: str
+) -> None:
+    amounts = {"quota": limits(quota or ""), "guarantees": limits(guarantee or "", "--guarantee")}
+    made = open_client().create_group(name, **amounts, weight=weight, fifo=fifo)
     if output == "json":
         print_json(made.raw)
         return
     note(say("done.created", name=made.name))
+    _tell_warnings(made.warnings)
+
+
+def _tell_warnings(warnings: Iterable[str]) -> None:
+    for text in warnings:
+        note(say("run.warning", text=printable(text)))
 
 
 @group.command("ls", help=say("list"))
 @output_option
 def group_ls(output: str) -> None:
-    print_listing(open_client().groups(), output, ["NAME", "MEMBERS", "QUOTA"], _group_row)
+    headings = ["NAME", "MEMBERS", "WEIGHT", "FIFO", "QUOTA", "GUARANTEED"]
+    print_listing(open_client().groups(), output, headings, _group_row)
 
 
 def _group_row(team: Group) -> list[str]:
-    quotas = [f"{cells[2]}={cells[4]}" for cells in map(quota_row, team.quotas) if cells[1] == "-"]
-    return [team.name, str(len(team.members)), ",".join(quotas) or "-"]
+    quotas = [f"{cells[2]}={cells[4]}" for cells in map(quota_row, team.quotas) if cells[1] == "-" != cells[4]]
+    promised = [f"{cells[2]}={cells[5]}" for cells in map(quota_row, team.quotas) if cells[5] != "-"]
+    order = [number(team.weight), label("yes" if team.fifo else "no")]
+    return [team.name, str(len(team.members)), *order, ",".join(quotas) or "-", ",".join(promised) or "-"]
 
 
 @group.command("show", help=say("show_one"))
@@ -177,30 +199,83 @@ def group_show(name: str, output: str) -> None:
     if output == "json":
         print_json(team.raw)
         return
-    click.echo(team.name)
+    order = [("weight", number(team.weight)), ("first in, first out", label("yes" if team.fifo else "no"))]
+    print_fields([("name", team.name), *order])
     if team.members:
         print_table(["MEMBER", "ROLE"], [[member.user, member.role] for member in team.members])
     if team.quotas:
-        print_table(["GROUP", "USER", "RESOURCE", "USED", "LIMIT"], [quota_row(line) for line in team.quotas])
+        print_table(QUOTA_HEADINGS, [quota_row(line) for line in team.quotas])
 
 
 @group.command("set", help=say("set"))
 @_name
-@click.option("--quota", metavar="nvidia=8,cpu=64", help=say("opt.quota"))
+@_quota
+@_guarantee
+@_weight
+@_fifo
 @click.option("--add", multiple=True, metavar="USER[:ROLE]", help=say("opt.add"))
 @click.option("--remove", multiple=True, metavar="USER", help=say("opt.remove"))
-def group_set(name: str, quota: str | None, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
-    if quota is None and not add and not remove:
-        raise click.UsageError(say("usage.no_change", options="--quota, --add, --remove"))
+def group_set(
+    name: str,
+    quota: str | None,
+    guarantee: str | None,
+    weight: float | None,
+    fifo: bool | None,
+    add: tuple[str, ...],
+    remove: tuple[str, ...],
+) -> None:
+    if all(value is None for value in (quota, guarantee, weight, fifo)) and not add and not remove:
+        options = "--quota, --guarantee, --weight, --fifo, --add, --remove"
+        raise click.UsageError(say("usage.no_change", options=options))
     client = open_client()
-    if quota is not None:
-        client.set_quota(name, limits(quota))
+    if weight is not None or fifo is not None:
+        client.change_group(name, weight=weight, fifo=fifo)
+    if quota is not None or guarantee is not None:
+        changed = client.set_quota(name, limits(quota or ""), guarantees=limits(guarantee or "", "--guarantee"))
+        _tell_warnings(changed.warnings)
     for member in add:
         person, _, role = member.partition(":")
         client.set_member(name, person, role or "member")
     for member in remove:
         client.remove_member(name, member)
     note(say("done.changed", name=name))
+
+
+@group.command("merge", help=say("merge"))
+@click.argument("source")
+@click.argument("target")
+@click.option("--yes", is_flag=True, help=say("opt.yes"))
+@output_option
+def group_merge(source: str, target: str, yes: bool, output: str) -> None:
+    client = open_client()
+    if not yes:
+        _tell_merge(client.merge_group(source, target, preview=True))
+        click.confirm(say("merge.ask", source=source, target=target), abort=True, err=True)
+    done = client.merge_group(source, target)
+    if output == "json":
+        print_json(done.raw)
+        return
+    note(say("done.merged", source=source, target=target))
+    _tell_warnings(done.warnings)
+
+
+def _tell_merge(plan: Merge) -> None:
+    """What will happen, before anybody says yes to it."""
+    names = {"source": plan.source, "target": plan.into}
+    joining = ", ".join(plan.joining) or say("none")
+    note(say("merge.members", names=joining, **names))
+    if plan.leads_no_more:
+        note(say("merge.leads", names=", ".join(plan.leads_no_more), **names))
+    note(say("merge.work", live=plan.live, running=plan.running, ended=plan.ended, **names))
+    note(say("merge.rest", **names))
+    if plan.quotas:
+        note(say("merge.quotas", **names))
+        print_table(QUOTA_HEADINGS[:3] + QUOTA_HEADINGS[4:6], [_merged_row(line) for line in plan.quotas], err=True)
+
+
+def _merged_row(line: QuotaLine) -> list[str]:
+    cells = quota_row(line)
+    return cells[:3] + cells[4:6]
 
 
 @group.command("rm", help=say("rm"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 
 from gpuyard.cli.help_phrases import HELP
+from gpuyard.cli.policy_phrases import POLICY
 from gpuyard.sdk.finding import choose_language
 
 LANGUAGE = choose_language(os.environ)
 
 _TABLE: dict[str, tuple[str, str]] = {
+    **POLICY,
     # Watching a job
     "run.submitted": ("{id} submitted", "{id} 已提交"),
     "run.state": ("{id} is {state}", "{id} 状态：{state}"),

@@ -85,7 +85,7 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
     return found
 
 
-def limits(text: str) -> dict[str, str | None]:
+def limits(text: str, option: str = "--quota") -> dict[str, str | None]:
     """`nvidia=8,cpu=64,memory=none`."""
-    pairs = key_values((part.strip() for part in text.split(",") if part.strip()), "--quota")
+    pairs = key_values((part.strip() for part in text.split(",") if part.strip()), option)
     return {key: None if value.lower() in ("", "none") else value for key, value in pairs.items()}

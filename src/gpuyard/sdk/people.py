@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpuyard.sdk.results import AuditLine, Group, Token, User, WhoAmI
+from gpuyard.sdk.results import AuditLine, Group, Merge, Token, User, WhoAmI
 from gpuyard.sdk.wire import Wire, in_path
 
 if TYPE_CHECKING:
@@ -65,14 +65,42 @@ class People:
     def group(self, name: str) -> Group:
         return Group.read(self.get(f"/groups/{in_path(name)}"))
 
-    def create_group(self, name: str, *, quota: Limits | None = None) -> Group:
-        body = {"name": name, "quota": dict(quota or {})}
+    def create_group(
+        self,
+        name: str,
+        *,
+        quota: Limits | None = None,
+        guarantees: Limits | None = None,
+        weight: float | None = None,
+        fifo: bool | None = None,
+    ) -> Group:
+        more = _given({"guarantees": dict(guarantees) if guarantees else None, "weight": weight, "fifo": fifo})
+        body = {"name": name, "quota": dict(quota or {}), **more}
         return Group.read(self.wire.ask("POST", "/api/v1/groups", body=body).json())
 
-    def set_quota(self, group: str, limits: Limits, *, user: str | None = None) -> None:
-        """The most in use at a time, for the group or for one user inside it: `{"nvidia": 8, "memory": None}`."""
-        body = {"limits": dict(limits), **_given({"user": user})}
-        self.wire.ask("PUT", f"/api/v1/groups/{in_path(group)}/quota", body=body)
+    def change_group(self, name: str, *, weight: float | None = None, fifo: bool | None = None) -> Group:
+        """Its part under fair share, and whether inside it nobody overtakes anybody."""
+        body = _given({"weight": weight, "fifo": fifo})
+        return Group.read(self.wire.ask("PATCH", f"/api/v1/groups/{in_path(name)}", body=body).json())
+
+    def set_quota(
+        self,
+        group: str,
+        limits: Limits | None = None,
+        *,
+        guarantees: Limits | None = None,
+        user: str | None = None,
+    ) -> Group:
+        """The most in use at a time, for the group or for one user inside it, and what a group can count on:
+        `{"nvidia": 8, "memory": None}`."""
+        given = {"limits": dict(limits) if limits else None, "guarantees": dict(guarantees) if guarantees else None}
+        body = _given({**given, "user": user})
+        return Group.read(self.wire.ask("PUT", f"/api/v1/groups/{in_path(group)}/quota", body=body).json())
+
+    def merge_group(self, source: str, into: str, *, preview: bool = False) -> Merge:
+        """One group becomes part of another. `preview` only tells what would happen."""
+        body = {"into": into, "preview": preview}
+        return Merge.read(self.wire.ask("POST", f"/api/v1/groups/{in_path(source)}/merge", body=body).json())
 
     def set_member(self, group: str, user: str, role: str = "member") -> None:
         path = f"/api/v1/groups/{in_path(group)}/members/{in_path(user)}"

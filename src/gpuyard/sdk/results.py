@@ -198,13 +198,16 @@ class Node(Told):
 
 @dataclass(frozen=True, slots=True)
 class QuotaLine(Told):
-    """The most of one resource for a group, or for one user inside it."""
+    """What a group, or one user inside it, may use of one resource, can count on, uses, has borrowed and lent."""
 
     group: str = ""
     user: str | None = None
     resource: str = ""
     used: float = 0
-    limit: float = 0
+    limit: float | None = None  # None: no limit
+    guaranteed: float = 0
+    borrowed: float = 0
+    lent: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +270,26 @@ class Group(Told):
     name: str = ""
     members: tuple[Member, ...] = ()
     quotas: tuple[QuotaLine, ...] = ()
+    weight: float = 1.0
+    fifo: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Told):
+    """What merging one group into another does, or would do."""
+
+    parts: ClassVar[Mapping[str, type[Told]]] = {"quotas": QuotaLine}
+    source: str = ""
+    into: str = ""
+    done: bool = False
+    joining: list[str] = field(default_factory=list)
+    leads_no_more: list[str] = field(default_factory=list)
+    quotas: tuple[QuotaLine, ...] = ()
+    live: int = 0
+    running: int = 0
+    ended: int = 0
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
