@@ -27,7 +27,7 @@ from gpuyard import __version__
 from gpuyard.access.owner import keep_owner_secret
 from gpuyard.access.service import Access, AccessRules, FirstAdmin
 from gpuyard.api.app import create_app
-from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Parts, QueuePlace
+from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Parts
 from gpuyard.api.wire import CarefulProtocol, raise_file_limit
 from gpuyard.control.housekeeping import Housekeeper
 from gpuyard.control.loop import Control
@@ -35,10 +35,10 @@ from gpuyard.control.sampling import Sampler
 from gpuyard.devices import find_probes
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import YardError
-from gpuyard.domain.workload import Workload
 from gpuyard.engines.process.engine import ProcessEngine
 from gpuyard.engines.simulated import SimulatedEngine
 from gpuyard.engines.virtual import draw_nodes
+from gpuyard.files.shares import Shares
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.metrics.series import Series
 from gpuyard.settings import BadSettings, Settings, with_file
@@ -236,6 +236,8 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         why=view.why,
         before=view.before,
         holding=view.holding,
+        compare=view.compare,
+        shares=Shares(settings.data / "files" / "share"),
         logs=engine,
         series=series,
         workdirs=workdirs,

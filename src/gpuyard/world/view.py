@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import NEVER_STARTS
 from gpuyard.domain.workload import State, Workload
 from gpuyard.scheduling.plan import plan, preview
 from gpuyard.scheduling.snapshot import Preview
 from gpuyard.store.database import Database
+from gpuyard.world.compare import Comparison, compare
 from gpuyard.world.picture import Picture
 
 
@@ -41,6 +43,13 @@ class View:
             if reason.code not in NEVER_STARTS:
                 ahead.append(id)
         return ahead[::-1]
+
+    def compare(self, policy: Policy) -> Comparison:
+        """What this policy would change now, were it in force."""
+        with self._lock:
+            self._picture.follow()
+            snapshot = self._picture.snapshot(self._clock())
+        return compare(snapshot, policy)
 
     def holding(self) -> list[Workload]:
         """The workloads that have cards or cores now."""
