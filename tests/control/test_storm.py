@@ -19,6 +19,7 @@ from gpuyard.domain.workload import ENDED, HOLDS_RESOURCES, Cause, State, Wanted
 from gpuyard.scheduling.quota import amounts_of
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.database import Database
+from gpuyard.world.picture import Picture
 
 CARDS = {"a": 4, "b": 4}
 QUOTA = 6
@@ -88,12 +89,12 @@ class Storm(RuleBasedStateMachine):
     def control_acts_on_an_old_picture(self) -> None:
         """A pass whose picture misses the newest commits: what it writes must be refused or still right."""
         control = self.yard.control
-        control.picture.follow()
-        old_live, old_position = dict(control.picture.live), control.picture.position
+        old = Picture(self.database)
+        old.follow()
         for id in self.jobs[-2:]:
             if self.yard.state(id) not in ENDED:
                 self.yard.want(id, Wanted.RUN)
-        control.picture.live, control.picture.position = old_live, old_position
+        control.picture = old
         self.yard.pass_time(0.0, steps=1)
 
     @rule(node=st.sampled_from(sorted(CARDS)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gpuyard.control.accounting import bill
 from gpuyard.domain.lifecycle import Event, advance, can
-from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import StoryEvent, Workload
+from gpuyard.store import sharing as sharing_rows
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
-from gpuyard.store.feed import newest_change
+from gpuyard.store.feed import has_other_changes, newest_change
 from gpuyard.world.picture import Picture
 
 
@@ -30,6 +31,10 @@ class Changes:
 
     def __bool__(self) -> bool:
         return bool(self._after)
+
+    @property
+    def ids(self) -> set[str]:
+        return set(self._after)
 
     def now(self, id: str) -> Workload | None:
         return self._after.get(id) or self._picture.live.get(id)
@@ -56,24 +61,28 @@ class Changes:
             self._before[id], self._after[id] = workload, replace(workload, version=workload.version + 1)
         self._story.setdefault(id, []).extend(lines)
 
-    def write(self, database: Database, lock: ControlLock) -> list[Workload]:
-        """One transaction. Raises Outdated when nodes, groups or users changed since the picture was taken: a placement
-        must hold against now. A workload that its owner changed meanwhile is left out and comes up in the next pass."""
-        ids = list(self._after)
+    def write(self, database: Database, lock: ControlLock, *, placing: bool = False) -> list[str]:
+        """One transaction; returns the ids of those that were left out because their owner changed them meanwhile.
+
+        With `placing` it raises Outdated when nodes, groups, users or policy changed since the picture was taken: a
+        placement must hold against now. What an ended attempt has used is charged in the same breath.
+        """
+        picture, ids = self._picture, list(self._after)
         with database.write() as conn:
             lock.check(conn)
-            since = database.feed.changes_since(conn, self._picture.position, 10_000)
-            if any(change.kind != "workload" for change in since):
-                raise Outdated
-            rows = [(self._before[id], self._after[id], self._story.get(id, [])) for id in ids]
             before = newest_change(conn)
-            done = workload_rows.save_many(conn, rows)
+            moved = before != picture.position and has_other_changes(conn, picture.position, workload_rows.KIND)
+            if moved and placing:
+                raise Outdated
+            past = sharing_rows.past_use(conn) if moved else picture.past  # groups may have been merged
+            steps = [(self._before[id], self._after[id], self._story.get(id, ())) for id in ids]
+            done = workload_rows.save_many(conn, steps)
+            written = [(old, new) for (old, new, _), ok in zip(steps, done, strict=True) if ok]
+            charges = bill(written, past, picture.run_times, picture.policy.order)
+            sharing_rows.charge(conn, charges.past)
+            sharing_rows.add_run_times(conn, charges.run_times)
             upto = newest_change(conn)
-        written = [self._after[id] for id, ok in zip(ids, done, strict=True) if ok]
-        self._picture.wrote(before, upto, written)
-        return written
-
-
-def changed_reasons(picture: Picture, waiting: Iterable[tuple[str, Reason]]) -> dict[str, Reason]:
-    """The reasons that differ from what the store already has."""
-    return {id: reason for id, reason in waiting if (w := picture.live.get(id)) is not None and w.reason != reason}
+        picture.past.update(charges.past)
+        picture.run_times.update(charges.run_times)
+        picture.wrote(before, upto, [new for _, new in written])
+        return [id for id, ok in zip(ids, done, strict=True) if not ok]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +12,11 @@ from queue import Empty, SimpleQueue
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.people import Group, User
 from gpuyard.domain.workload import Replica, ReplicaId, Workload
-from gpuyard.engines.seam import Engine, LaunchRequest
+from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest
 
 log = logging.getLogger(__name__)
+
+Attempt = tuple[tuple[str, int], list[LaunchRequest]]  # (workload, number) and what to launch for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,20 @@ class Launcher:
     def is_launching(self, workload: Workload) -> bool:
         return (workload.id, workload.attempts_made) in self._under_way
 
-    def begin(self, workload: Workload, requests: list[LaunchRequest]) -> None:
-        key = (workload.id, workload.attempts_made)
-        if key in self._under_way:
-            return
-        self._under_way.add(key)
-        self._executor.submit(self._launch, key, requests)
+    def begin(self, attempts: Sequence[tuple[Workload, list[LaunchRequest]]]) -> None:
+        """Hand these to the engine: each by a thread of its own, or all by one where a start takes no time."""
+        fresh: list[Attempt] = []
+        for workload, requests in attempts:
+            key = (workload.id, workload.attempts_made)
+            if key not in self._under_way:
+                self._under_way.add(key)
+                fresh.append((key, requests))
+        if isinstance(self._engine, LaunchesQuickly):
+            if fresh:
+                self._executor.submit(self._launch, fresh)
+        else:
+            for attempt in fresh:
+                self._executor.submit(self._launch, [attempt])
 
     def results(self) -> list[LaunchResult]:
         """Everything that came back since the last time."""
@@ -60,8 +70,14 @@ class Launcher:
             self._under_way.discard((result.workload, result.attempt))
             found.append(result)
 
-    def _launch(self, key: tuple[str, int], requests: list[LaunchRequest]) -> None:
-        self._results.put(self._launch_all(key, requests))
+    def _launch(self, attempts: Sequence[Attempt]) -> None:
+        for key, requests in attempts:
+            try:
+                result = self._launch_all(key, requests)
+            except Exception:  # a mistake in the engine: nobody knows what became of it, so it is asked for again
+                log.exception("launching %s", key[0])
+                result = LaunchResult(*key, {}, unsure=True)
+            self._results.put(result)
         self._wake()
 
     def _launch_all(self, key: tuple[str, int], requests: list[LaunchRequest]) -> LaunchResult:

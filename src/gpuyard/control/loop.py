@@ -1,6 +1,7 @@
 """Compare what is wanted with what is there, and act. Woken by the change feed and by the engine.
 
-A full pass now and then looks at everything again, so that a missed wake-up costs seconds, not for ever.
+A pass costs what changed, not what lives. A full pass now and then looks at everything again, so that a missed wake-up
+costs seconds, not for ever; one follows at once when a pass failed, because what it knew of changes is lost with it.
 """
 
 from __future__ import annotations
@@ -9,37 +10,28 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import replace
 from pathlib import Path
 
-from gpuyard.control.changes import Changes, Outdated, changed_reasons
+from gpuyard.control.changes import Changes, Outdated
 from gpuyard.control.launching import Launcher, LaunchResult, render
+from gpuyard.control.observing import WATCHED, Observer
+from gpuyard.control.placing import decided
+from gpuyard.control.telling import Teller
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import Unavailable
-from gpuyard.domain.lifecycle import (
-    Launched,
-    LaunchFailed,
-    Observed,
-    PauseAsked,
-    Placed,
-    ResumeAsked,
-    StopAsked,
-    TimeUp,
-)
+from gpuyard.domain.lifecycle import Launched, LaunchFailed, PauseAsked, ResumeAsked, StopAsked, TimeUp
 from gpuyard.domain.reasons import Code, because
-from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen, State, StoryEvent, Wanted, Workload
-from gpuyard.engines.seam import Engine
-from gpuyard.scheduling.plan import plan
+from gpuyard.domain.workload import ReplicaId, State, StoryEvent, Wanted, Workload
+from gpuyard.engines.seam import Engine, LaunchRequest
+from gpuyard.scheduling.plan import decide
 from gpuyard.settings import ControlSettings
 from gpuyard.store import nodes as node_rows
-from gpuyard.store import workloads as workload_rows
 from gpuyard.store.control_lock import ControlLock, LostControl
 from gpuyard.store.database import Database
 from gpuyard.world.picture import Picture
 
 log = logging.getLogger(__name__)
 
-WATCHED = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
 # After a pass the loop rests about as long as the pass took, so that a burst is taken in few large passes and the api
 # keeps its share of the processor; never so long that a person would notice.
 LEAST_REST_SECONDS, MOST_REST_SECONDS = 0.002, 0.05
@@ -67,12 +59,13 @@ class Control:
         self._woken = threading.Event()
         self._over = threading.Event()
         self._launcher = Launcher(engine, executor, self._woken.set)
-        self._stop_asked: dict[ReplicaId, float] = {}
+        self._observer = Observer(engine, self._launcher)
+        self._teller = Teller()
         self._engine_nodes: tuple[Node, ...] = ()
         self._next_full_pass = self._next_sweep = self._next_audit = 0.0
         self._adopting = True
         self.picture = Picture(database)
-        self.watched: tuple[ReplicaId, ...] = ()  # replicas that live, for the sampler; replaced whole
+        self.watched: tuple[ReplicaId, ...] = ()  # replicas that live, for the sampler; replaced whole now and then
 
     # --- the thread ------------------------------------------------------------------------------------------------
 
@@ -99,6 +92,7 @@ class Control:
             self.step()
         except Unavailable as busy:
             log.warning("the store is not available: %s; trying again", busy)
+            self._begin_again()
             self._over.wait(0.5)
             return
         except LostControl:
@@ -106,21 +100,22 @@ class Control:
         except Exception:
             # One broken workload must not stop the platform: the pass is repeated, the fault stays in the log.
             log.exception("a pass of the control loop failed")
+            self._begin_again()
             self._over.wait(1.0)
             return
         self._over.wait(min(MOST_REST_SECONDS, max(LEAST_REST_SECONDS, self._clock() - begun)))
         self._woken.wait(self._seconds_to_next_moment())
 
+    def _begin_again(self) -> None:
+        """What a pass that failed had taken in must not be lost: the next one looks at everything."""
+        self._next_full_pass = 0.0
+        self.picture.close_books()
+
     def _seconds_to_next_moment(self) -> float:
         """How long nothing is due: until a back-off or a maximum duration is over, or the next full pass."""
-        now = self._clock()
-        moments = [self._next_full_pass]
-        for workload in self.picture.live.values():
-            if workload.state is State.QUEUED and workload.not_before > now:
-                moments.append(workload.not_before)
-            elif workload.state is State.RUNNING and workload.spec.max_seconds and workload.attempt:
-                moments.append((workload.attempt.started_at or now) + workload.spec.max_seconds)
-        return max(0.0, min(moments) - now)
+        moment = self.picture.next_moment()
+        next_moment = self._next_full_pass if moment is None else min(moment, self._next_full_pass)
+        return max(0.0, next_moment - self._clock())
 
     # --- one pass --------------------------------------------------------------------------------------------------
 
@@ -136,27 +131,19 @@ class Control:
         changes = Changes(self.picture)
         self._adopt(changes, now)
         self._take_launch_results(changes, now)
-        self._heed_wishes(changes, now)
-        self._look_at_replicas(changes, now)
-        self._watch_durations(changes, now)
+        self._observer.look(changes, self.picture, now, full=full)
+        self._heed_wishes(changes, now, full=full)
+        self._watch_durations(changes, now, full=full)
         if changes:
-            self._write(changes)
+            self._observer.look_at(changes.write(self._database, self._lock))
             self._look_at_nodes(now)
         self._place(now)
         self._carry_out(now)
         if full:
             self._sweep_and_audit(now)
-        self.watched = tuple(
-            r.id for w in self.picture.live.values() if w.state in WATCHED and w.attempt for r in w.attempt.replicas
-        )
-
-    def _write(self, changes: Changes) -> bool:
-        try:
-            changes.write(self._database, self._lock)
-        except Outdated:
-            self._woken.set()
-            return False
-        return True
+            self.watched = tuple(
+                r.id for w in self.picture.in_state(*WATCHED) if w.attempt is not None for r in w.attempt.replicas
+            )
 
     def _look_at_nodes(self, now: float) -> None:
         """Ask the engine which machines and cards there are. Only news is written."""
@@ -174,10 +161,9 @@ class Control:
         if not self._adopting:
             return
         self._adopting = False
-        for workload in self.picture.live.values():
-            if workload.state in (State.STARTING, State.RUNNING):
-                reason = because(Code.ADOPTED, attempt=workload.attempts_made)
-                changes.tell(workload.id, [StoryEvent(now, reason, workload.state, workload.attempts_made)])
+        for workload in self.picture.in_state(State.STARTING, State.RUNNING):
+            reason = because(Code.ADOPTED, attempt=workload.attempts_made)
+            changes.tell(workload.id, [StoryEvent(now, reason, workload.state, workload.attempts_made)])
 
     def _take_launch_results(self, changes: Changes, now: float) -> None:
         for result in self._launcher.results():
@@ -192,44 +178,25 @@ class Control:
             changes.apply(result.workload, LaunchFailed(result.failed, result.detail), now)
         else:
             changes.apply(result.workload, Launched(result.handles), now)
+        self._observer.look_at([result.workload])
 
-    def _heed_wishes(self, changes: Changes, now: float) -> None:
-        for workload in list(self.picture.live.values()):
+    def _heed_wishes(self, changes: Changes, now: float, *, full: bool) -> None:
+        """After the look, so that what has just come back into the queue is not placed against its owner's wish."""
+        news = self.picture.take_news()
+        for id in list(self.picture.live) if full else news | changes.ids:
+            workload = changes.now(id)
+            if workload is None:
+                continue
             if workload.wanted is Wanted.STOP:
-                changes.apply(workload.id, StopAsked(workload.wanted_by), now)
+                changes.apply(id, StopAsked(workload.wanted_by), now)
             elif workload.wanted is Wanted.PAUSE and workload.state is not State.STOPPING:
-                changes.apply(workload.id, PauseAsked(workload.wanted_by), now)
+                changes.apply(id, PauseAsked(workload.wanted_by), now)
             elif workload.wanted is Wanted.RUN and workload.state is State.PAUSED:
-                changes.apply(workload.id, ResumeAsked(workload.wanted_by), now)
+                changes.apply(id, ResumeAsked(workload.wanted_by), now)
 
-    def _look_at_replicas(self, changes: Changes, now: float) -> None:
-        watched = [w for id in self.picture.live if (w := changes.now(id)) is not None and w.state in WATCHED]
-        asked = {
-            r.id: r.handle for w in watched if w.attempt for r in w.attempt.replicas if self._is_news(w, r.id, r.seen)
-        }
-        if not asked:
-            return
-        seen = self._engine.observe(asked)
-        for workload in watched:
-            assert workload.attempt is not None
-            mine = {r.id: seen[r.id] for r in workload.attempt.replicas if r.id in seen}
-            if mine:
-                changes.apply(workload.id, Observed(self._believed(workload, mine, now)), now)
-
-    def _is_news(self, workload: Workload, id: ReplicaId, seen: Seen) -> bool:
-        """An end is final. While stopping, absence counts only after this control has itself asked for the stop."""
-        if workload.state is State.STOPPING and (id not in self._stop_asked or self._launcher.is_launching(workload)):
-            return False
-        return seen.life is not Life.ENDED
-
-    def _believed(self, workload: Workload, seen: dict[ReplicaId, Seen], now: float) -> dict[ReplicaId, Seen]:
-        """A replica that was launched and has left no trace is lost, unless we are stopping it anyway."""
-        if workload.state is State.STOPPING:
-            return seen
-        return {id: _lost(id, now) if look.life is Life.ABSENT else look for id, look in seen.items()}
-
-    def _watch_durations(self, changes: Changes, now: float) -> None:
-        for id in list(self.picture.live):
+    def _watch_durations(self, changes: Changes, now: float, *, full: bool) -> None:
+        due = self.picture.due(now)
+        for id in [workload.id for workload in self.picture.in_state(State.RUNNING)] if full else due:
             workload = changes.now(id)
             if workload is None or workload.state is not State.RUNNING or workload.spec.max_seconds is None:
                 continue
@@ -240,67 +207,40 @@ class Control:
     # --- placing ---------------------------------------------------------------------------------------------------
 
     def _place(self, now: float) -> None:
-        """Plan on the picture, write what the plan gives, and tell the others why they wait."""
-        snapshot = self.picture.snapshot(now)
-        if not snapshot.queue:
+        """Decide on the picture, write who starts and who makes room, and tell the others why they wait."""
+        if not self.picture.has_queue:
             return
-        outcome = plan(snapshot)
-        if outcome.placements:
-            changes = Changes(self.picture)
-            for placement in outcome.placements:
-                changes.apply(placement.workload, Placed(placement.allotments), now)
-                changes.tell(placement.workload, self._labels(changes, placement.workload, now))
-            if not self._write(changes):
+        plan = decide(self.picture.books, now, news_only=True)
+        self._teller.add(plan.waiting)
+        changes = decided(self.picture, plan, now)
+        if changes:
+            try:
+                changes.write(self._database, self._lock, placing=True)
+            except Outdated:
+                self._begin_again()
+                self._woken.set()
                 return
-        news = changed_reasons(self.picture, outcome.waiting.items())
-        if news:
-            with self._database.write() as conn:
-                self._lock.check(conn)
-                workload_rows.set_reasons(conn, news, now)
-            for id, reason in news.items():
-                self.picture.live[id] = replace(self.picture.live[id], reason=reason)
-
-    def _labels(self, changes: Changes, id: str, now: float) -> list[StoryEvent]:
-        """Simulated cards are said to be simulated in every story that gets them."""
-        workload = changes.now(id)
-        if workload is None or workload.attempt is None:
-            return []
-        count = sum(len(r.allotment.cards) for r in workload.attempt.replicas if r.allotment.simulated)
-        if not count:
-            return []
-        reason = because(Code.CARDS_SIMULATED, cards=count)
-        return [StoryEvent(now, reason, workload.state, workload.attempts_made)]
+        if self._teller.write(self._database, self._lock, self.picture, now):
+            self._woken.set()
 
     # --- carrying out ----------------------------------------------------------------------------------------------
 
     def _carry_out(self, now: float) -> None:
         """Launch what is placed, stop what is stopping. Both may be asked for again and again."""
-        for workload in list(self.picture.live.values()):
-            if workload.state is State.PLACED:
-                self._launch(workload)
-            elif workload.state is State.STOPPING and not self._launcher.is_launching(workload):
-                self._stop(workload, now)
+        placed = [w for w in self.picture.in_state(State.PLACED) if not self._launcher.is_launching(w)]
+        self._launcher.begin([(workload, self._requests(workload)) for workload in placed])
+        for workload in self.picture.in_state(State.STOPPING):
+            if self._launcher.is_launching(workload):
+                continue
+            if self._observer.stop(workload, now, self._settings.stop_again_seconds):
+                self._woken.set()
 
-    def _launch(self, workload: Workload) -> None:
+    def _requests(self, workload: Workload) -> list[LaunchRequest]:
         assert workload.attempt is not None
-        if self._launcher.is_launching(workload):
-            return
         digest = workload.spec.workdir
         workdir = self._workdir_path(workload.owner, digest) if digest else None
         users, groups = self.picture.users, self.picture.groups
-        requests = [render(workload, r, users, groups, workdir) for r in workload.attempt.replicas]
-        self._launcher.begin(workload, requests)
-
-    def _stop(self, workload: Workload, now: float) -> None:
-        assert workload.attempt is not None
-        for replica in workload.attempt.replicas:
-            asked_at = self._stop_asked.get(replica.id)
-            if replica.seen.life is Life.ENDED:
-                self._stop_asked.pop(replica.id, None)
-            elif asked_at is None or now - asked_at >= self._settings.stop_again_seconds:
-                self._engine.stop(replica.id, replica.handle, workload.spec.grace_seconds)
-                self._stop_asked[replica.id] = now
-                self._woken.set()
+        return [render(workload, replica, users, groups, workdir) for replica in workload.attempt.replicas]
 
     def _sweep_and_audit(self, now: float) -> None:
         if now >= self._next_sweep:
@@ -308,12 +248,8 @@ class Control:
             known = [r.id for w in self.picture.live.values() if w.attempt for r in w.attempt.replicas]
             for id in self._engine.sweep(known):
                 log.warning("ended %s: it ran, but nobody wanted it", id)
-            self._stop_asked = {id: at for id, at in self._stop_asked.items() if id.workload in self.picture.live}
+            self._observer.forget(self.picture.live)
         if now >= self._next_audit:
             self._next_audit = now + self._settings.audit_seconds
             for difference in self.picture.audit():
                 log.error("the picture disagreed with the store and was repaired: %s", difference)
-
-
-def _lost(id: ReplicaId, now: float) -> Seen:
-    return Seen(Life.ENDED, None, Cause.LOST, because(Code.SUPERVISOR_LOST, replica=id.short), None, now)

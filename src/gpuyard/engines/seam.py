@@ -82,6 +82,12 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class LaunchesQuickly(Protocol):
+    launches_quickly: bool
+    """Handing over a replica takes no time worth a thread: many are handed over one after the other."""
+
+
+@runtime_checkable
 class ReadsUsage(Protocol):
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
         """What each running replica uses now; those that cannot be read are left out."""

@@ -35,6 +35,11 @@ _since = (
     .order_by(changes.c.seq)
     .limit(sa.bindparam("most"))
 )
+_others = (
+    sa.select(changes.c.seq)
+    .where(changes.c.seq > sa.bindparam("after"), changes.c.kind != sa.bindparam("but"))
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,11 @@ def changes_since(conn: sa.Connection, seq: int, limit: int = 10_000) -> list[Ch
         raise FeedTooOld
     rows = conn.execute(_since, {"after": seq, "most": limit})
     return [Change(row.seq, row.kind, row.object_id) for row in rows]
+
+
+def has_other_changes(conn: sa.Connection, seq: int, kind: str) -> bool:
+    """Did anything but this kind change after `seq`?"""
+    return conn.execute(_others, {"after": seq, "but": kind}).first() is not None
 
 
 def prune(

@@ -64,6 +64,10 @@ class Picture:
     def in_state(self, *states: State) -> list[Workload]:
         return [workload for state in states for workload in self._shelves.in_state(state).values()]
 
+    @property
+    def has_queue(self) -> bool:
+        return bool(self._shelves.in_state(State.QUEUED))
+
     def due(self, now: float) -> list[str]:
         """Whose back-off or maximum duration is over; each is told once."""
         return self._shelves.due(now)
@@ -71,10 +75,10 @@ class Picture:
     def next_moment(self) -> float | None:
         return self._shelves.next_moment()
 
-    def take_news(self) -> list[Workload]:
+    def take_news(self) -> set[str]:
         """What others changed since this was last asked: their wishes, and new work."""
         news, self._news = self._news, set()
-        return [workload for id in sorted(news) if (workload := self.live.get(id)) is not None]
+        return news
 
     @property
     def books(self) -> Books:

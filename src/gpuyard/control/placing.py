@@ -1,0 +1,61 @@
+"""Asks scheduling who starts and who makes room, and writes it down. Nothing is launched before that is committed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from gpuyard.control.changes import Changes
+from gpuyard.domain.lifecycle import Placed, Preempted
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.workload import StoryEvent
+from gpuyard.scheduling.snapshot import Eviction, Placement, Plan
+from gpuyard.world.picture import Picture
+
+
+def decided(picture: Picture, plan: Plan, now: float) -> Changes:
+    """What a plan changes."""
+    changes = Changes(picture)
+    for eviction in plan.evictions:
+        _evict(changes, eviction, now)
+    for placement in plan.placements:
+        changes.apply(placement.workload, Placed(placement.allotments, _facts(placement)), now)
+        simulated = sum(len(a.cards) for a in placement.allotments.values() if a.simulated)
+        if simulated:
+            _label(changes, placement.workload, simulated, now)
+    return changes
+
+
+def _evict(changes: Changes, eviction: Eviction, now: float) -> None:
+    victim, by = changes.now(eviction.workload), changes.now(eviction.by)
+    if victim is None or victim.attempt is None or by is None:
+        return
+    begun = victim.attempt.started_at
+    event = Preempted(
+        by=by.id,
+        by_name=by.spec.name,
+        by_owner=by.owner,
+        by_group=by.group,
+        rule=eviction.rule.value,
+        lost_seconds=round(eviction.lost_seconds, 1),
+        ran_seconds=round(now - begun, 1) if begun is not None else 0.0,
+    )
+    changes.apply(victim.id, event, now)
+
+
+def _facts(placement: Placement) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if placement.turn is not None:
+        turn = asdict(placement.turn)
+        facts["turn"] = {name: round(value, 4) if isinstance(value, float) else value for name, value in turn.items()}
+    if placement.passed:
+        facts["passed"] = list(placement.passed)
+    return facts
+
+
+def _label(changes: Changes, id: str, cards: int, now: float) -> None:
+    """Simulated cards are said to be simulated in every story that gets them."""
+    workload = changes.now(id)
+    if workload is not None:
+        reason = because(Code.CARDS_SIMULATED, cards=cards)
+        changes.tell(id, [StoryEvent(now, reason, workload.state, workload.attempts_made)])
