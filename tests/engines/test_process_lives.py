@@ -163,6 +163,17 @@ def test_a_job_may_use_its_grace_to_end_in_its_own_way(yard: Yard) -> None:
     assert "saving" in log
 
 
+def test_a_program_behind_a_shell_has_its_grace_too(yard: Yard) -> None:
+    """`prepare && train`: the shell dies of the signal at once, the training saves."""
+    train = """trap "sleep 0.5; echo saved; exit" TERM; echo ready; while :; do sleep 0.05; done"""
+    id = yard.launch(f"true && sh -c '{train}' && true")
+    yard.says(id, "ready")
+    yard.engine.stop(id, None, 50.0)
+    seen, log = yard.ended(id)
+    assert (seen.exit_code, seen.cause) == (143, None)
+    assert log.split() == ["ready", "saved"]
+
+
 def test_a_stop_asked_by_one_server_is_carried_out_though_that_server_is_gone(yard: Yard) -> None:
     id = replica()
     supervisor = running(yard, "trap '' TERM; echo ready; sleep 1000")

@@ -115,7 +115,7 @@ class Supervisor:
         if self._side_door is not None:
             poll.register(self._side_door, select.POLLIN)
         patience = _TICK_SECONDS
-        while self._wait_status is None:
+        while self._wait_status is None or self._others_have_grace():
             ready = dict(poll.poll(self._timeout_ms(patience)))
             if self._report in ready:
                 self._hear_report()
@@ -128,6 +128,15 @@ class Supervisor:
             self._collect()
             if not self._is_saved:
                 self._save_running()
+
+    def _others_have_grace(self) -> bool:
+        """The shell that was the first process dies of the stop signal at once; the program it ran may be saving."""
+        assert self._wait_status is not None
+        if self._kill_at is None or time.monotonic() >= self._kill_at:
+            return False
+        if not os.WIFSIGNALED(self._wait_status) or os.WTERMSIG(self._wait_status) != signal.SIGTERM:
+            return False
+        return bool(self._group.pids() if self._group else processes.descendants(os.getpid()))
 
     def _timeout_ms(self, patience: float) -> int:
         if self._kill_at is not None:
