@@ -19,6 +19,7 @@ from gpuyard.domain.workload import State
 from gpuyard.engines.simulated import SimulatedEngine
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.settings import ControlSettings
+from gpuyard.store import sharing
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.database import Database
 from gpuyard.store.restore import restore
@@ -73,6 +74,15 @@ def test_old_ended_work_goes_with_its_logs_and_live_work_stays(yard: Yard, keepe
         assert workload_rows.get(conn, old) is None
     assert not log.exists()
     assert yard.state(live) is State.RUNNING
+
+
+def test_what_was_learned_of_a_name_goes_with_the_last_job_that_had_it(yard: Yard, keeper: Housekeeper) -> None:
+    live = yard.get(yard.submit(a_job("live000001")))
+    with yard.database.write() as conn:
+        sharing.add_run_times(conn, {(live.owner, live.spec.name): (60.0,), (live.owner, "gone"): (1.0,)})
+    keeper.tidy(yard.time)
+    with yard.database.read() as conn:
+        assert sharing.run_times(conn) == {(live.owner, live.spec.name): (60.0,)}
 
 
 def test_shipped_folders_stay_while_a_job_names_them(yard: Yard, keeper: Housekeeper, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from gpuyard.domain.errors import YardError
 from gpuyard.engines.seam import KeepsLogs
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.settings import ControlSettings
-from gpuyard.store import logins
+from gpuyard.store import logins, sharing
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.backup import backup
 from gpuyard.store.database import Database
@@ -81,12 +81,14 @@ class Housekeeper:
         return target
 
     def tidy(self, now: float) -> None:
-        """Old workloads with their logs, sessions that are over, shipped folders that nothing names."""
+        """Old workloads with their logs and what was learned of them, sessions that are over, shipped folders that nothing names."""
         with self._database.write() as conn:
             logins.remove_expired_sessions(conn, now)
             prune(conn, now)
         if self._settings.keep_days > 0:
             self._remove_old_workloads(now - self._settings.keep_days * DAY)
+            with self._database.write() as conn:
+                sharing.forget_run_times(conn)
         with self._database.read() as conn:
             named = workload_rows.workdirs_named(conn)
         self._workdirs.prune(named, now - WORKDIR_GRACE_SECONDS)
