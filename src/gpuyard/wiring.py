@@ -249,7 +249,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         stopping=lambda: server.should_exit,
     )
     server = build_server(settings, parts)
-    return Platform(database, lock, engine, executor, (control, sampler, keeper), access, server)
+    return Platform(database, lock, engine, executor, (control, sampler, keeper, control.progress), access, server)
 
 
 def build_access(settings: Settings, database: Database, clock: SteadyClock) -> Access:

@@ -16,10 +16,11 @@ from gpuyard.control.changes import Changes, Outdated
 from gpuyard.control.launching import Launcher, LaunchResult, render
 from gpuyard.control.observing import WATCHED, Observer
 from gpuyard.control.placing import decided
+from gpuyard.control.progress import ProgressWatch
 from gpuyard.control.telling import Teller
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import Unavailable
-from gpuyard.domain.lifecycle import Launched, LaunchFailed, PauseAsked, ResumeAsked, StopAsked, TimeUp
+from gpuyard.domain.lifecycle import Launched, LaunchFailed, PauseAsked, ResumeAsked, Saved, StopAsked, TimeUp
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ReplicaId, State, StoryEvent, Wanted, Workload
 from gpuyard.engines.seam import Engine, LaunchRequest
@@ -65,6 +66,7 @@ class Control:
         self._next_full_pass = self._next_sweep = self._next_audit = 0.0
         self._adopting = True
         self.picture = Picture(database)
+        self.progress = ProgressWatch(engine, settings.progress_seconds)  # a thread of its own runs it
         self.watched: tuple[ReplicaId, ...] = ()  # replicas that live, for the sampler; replaced whole now and then
 
     # --- the thread ------------------------------------------------------------------------------------------------
@@ -132,6 +134,8 @@ class Control:
         self._adopt(changes, now)
         self._take_launch_results(changes, now)
         self._observer.look(changes, self.picture, now, full=full)
+        for id, progress in self.progress.take().items():
+            changes.apply(id, Saved(progress.saved_at, progress.step), now)
         self._heed_wishes(changes, now, full=full)
         self._watch_durations(changes, now, full=full)
         if changes:
@@ -141,6 +145,7 @@ class Control:
         self._carry_out(now)
         if full:
             self._sweep_and_audit(now)
+            self.progress.watch(self.picture.in_state(State.RUNNING, State.QUEUED), now)
             self.watched = tuple(
                 r.id for w in self.picture.in_state(*WATCHED) if w.attempt is not None for r in w.attempt.replicas
             )
