@@ -21,19 +21,17 @@ from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import Passwords
 from gpuyard.access.service import Access, AccessRules
 from gpuyard.api.app import create_app
-from gpuyard.api.parts import ApiLimits, ImagePolicy, Parts, QueuePlace
+from gpuyard.api.parts import ApiLimits, ImagePolicy, Parts
 from gpuyard.domain.cluster import Allotment, Card, Node
 from gpuyard.domain.lifecycle import Event, Launched, Observed, Placed, advance
 from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Life, ReplicaId, RoleSpec, Seen, Workload
+from gpuyard.files.shares import Shares
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.metrics.series import Series
-from gpuyard.scheduling.order import in_order
-from gpuyard.scheduling.plan import preview
-from gpuyard.scheduling.snapshot import Preview
 from gpuyard.store import nodes, workloads
 from gpuyard.store.database import Database
-from gpuyard.world.picture import Picture
+from gpuyard.world.view import View
 
 OWNER_SECRET = "yard_owner-of-the-data-folder-0123456789-abcdef"
 QUICK_HASH = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
@@ -63,32 +61,6 @@ class Clock:
 
     def __call__(self) -> float:
         return time.time() + self.ahead
-
-
-class Outlook:
-    """The picture of the world, asked by requests."""
-
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
-        self._picture, self._clock, self._lock = Picture(database), clock, threading.Lock()
-
-    def preview(self, workload: Workload) -> Preview:
-        with self._lock:
-            self._picture.follow()
-            return preview(self._picture.snapshot(self._clock()), workload)
-
-    def place_in_queue(self, workload: Workload) -> QueuePlace | None:
-        with self._lock:
-            self._picture.follow()
-            queue = [w.id for w in in_order(self._picture.snapshot(self._clock()).queue)]
-        if workload.id not in queue:
-            return None
-        place = queue.index(workload.id)
-        return QueuePlace(place, tuple(reversed(queue[:place]))[:20])
-
-    def holding(self) -> Sequence[Workload]:
-        with self._lock:
-            self._picture.follow()
-            return self._picture.snapshot(self._clock()).holding
 
 
 @dataclass
@@ -153,7 +125,7 @@ class Yard:
     def start(self, id: str) -> Workload:
         """Place and launch every replica on the first machine."""
         spec = self.workload(id).spec
-        self.step(id, Placed({(r.name, i): _place(r) for r in spec.roles for i in range(r.replicas)}))
+        self.step(id, Placed({(r.name, i): place(r) for r in spec.roles for i in range(r.replicas)}))
         workload = self.step(id, Launched({}))
         seen = Seen(Life.RUNNING, started_at=self.clock())
         return self.step(id, Observed({r.id: seen for r in self.replicas(workload)}))
@@ -174,7 +146,7 @@ class Yard:
         return path
 
 
-def _place(role: RoleSpec) -> Allotment:
+def place(role: RoleSpec) -> Allotment:
     return Allotment("node-1", 1000, GIB, 0, simulated=role.resources.cards is not None)
 
 
@@ -192,15 +164,18 @@ def make_parts(folder: Path, clock: Clock, stopping: list[bool], **changes: Any)
     cards = tuple(Card(index, "nvidia", "stand-in", simulated=True) for index in range(8))
     with database.write() as conn:
         nodes.save(conn, [Node("node-1", 8000, 64 * GIB, cards)], clock())
-    outlook = Outlook(database, clock)
+    view = View(database, clock)
     parts = Parts(
         database=database,
         access=access,
         clock=clock,
         make_id=make_id,
-        preview=outlook.preview,
-        place_in_queue=outlook.place_in_queue,
-        holding=outlook.holding,
+        preview=view.preview,
+        why=view.why,
+        before=view.before,
+        holding=view.holding,
+        compare=view.compare,
+        shares=Shares(folder / "files" / "share"),
         logs=LogFolder(folder / "logs"),
         series=Series(folder / "metrics.db"),
         workdirs=Workdirs(folder / "workdirs", 4 << 20),

@@ -11,8 +11,9 @@ from gpuyard.access import audit, tokens
 from gpuyard.access.passwords import make_one_time_password
 from gpuyard.access.rights import Action, Person
 from gpuyard.access.service import FIRST_GROUP
-from gpuyard.api import models, views
+from gpuyard.api import models, policies, views
 from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.dialects.policy import forget_person
 from gpuyard.domain.errors import BadInput, Conflict, NotFound
 from gpuyard.domain.people import Membership, Role, User
 from gpuyard.domain.reasons import Code, because
@@ -132,6 +133,7 @@ def remove_user(caller: Annotated[Caller, needs(Action.REMOVE_USER)], name: Name
             raise Conflict(because(Code.IN_USE, what="user", name=name, by=live[0].id))
         _put_out(conn, name, caller.now)
         people.remove_user(conn, name)
+        policies.rewrite(conn, lambda policy: forget_person(policy, name))
         audit.record(conn, caller.actor, Action.REMOVE_USER, name, caller.now)
     caller.parts.access.forget()
     return models.Done()

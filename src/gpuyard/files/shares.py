@@ -32,7 +32,7 @@ class Shares:
     """The folders below `root`, one per group, made by the engine on first use or here."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
 
     def fold_in(self, source: str, target: str, gids: tuple[int, int], *, in_use: bool) -> bool:
         """Move the source's folder to TARGET/SOURCE and give it from the first group number to the second.
@@ -40,13 +40,13 @@ class Shares:
         Work that runs goes on with the folder it has; while there is some (`in_use`) its number keeps its rights there.
         False: this server has no shared folders. Raises ShareNotMoved.
         """
-        if not self._root.is_dir():
+        if not self.root.is_dir():
             return False
         if not NAME_RULE.fullmatch(source) or not NAME_RULE.fullmatch(target):
             raise ShareNotMoved("odd name")
         old, new = gids
         try:
-            with _opened(self._root) as root:
+            with _opened(self.root) as root:
                 _make(root, source, old)
                 _make(root, target, new)
                 with _opened(source, root) as folder, _opened(target, root) as place:
