@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
-from lab import scheduling_bench
+from lab import kueue_bench, scheduling_bench
 from lab.lines import Line, percentile
 from lab.platform import YARD, Connection, Platform, a_platform
 
@@ -271,6 +271,7 @@ MEASURES = (
     large_log,
     clean_clone,
     *scheduling_bench.MEASURES,
+    *kueue_bench.MEASURES,
 )
 
 

@@ -17,14 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuyard.control.loop import Control
+from gpuyard.dialects.policy import to_text
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.people import Group, Membership, Role, User
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.resources import MIB, WHOLE_CARD, Cards, Resources
 from gpuyard.domain.workload import RoleSpec, Spec, State, StoryEvent, Workload
 from gpuyard.engines.simulated import SimulatedEngine
 from gpuyard.settings import ControlSettings
 from gpuyard.store import people as people_rows
+from gpuyard.store import sharing as sharing_rows
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
@@ -42,10 +45,11 @@ class Stage:
 
     def submit(self, jobs: Sequence[Workload]) -> None:
         """Enter jobs in one transaction."""
+        entries = [
+            (job, [StoryEvent(job.submitted_at, because(Code.SUBMITTED, by=job.owner), State.QUEUED)]) for job in jobs
+        ]
         with self.database.write() as conn:
-            for job in jobs:
-                line = StoryEvent(job.submitted_at, because(Code.SUBMITTED, by=job.owner), State.QUEUED, by=job.owner)
-                workload_rows.insert(conn, job, [line])
+            workload_rows.insert_many(conn, entries)
 
     def ask(self, query: str) -> list[tuple[object, ...]]:
         with self.looking:
@@ -75,13 +79,18 @@ class Stage:
 
 
 @contextlib.contextmanager
-def a_stage(nodes: Sequence[Node], groups: Iterable[Group] = (Group("lab"),)) -> Iterator[Stage]:
+def a_stage(
+    nodes: Sequence[Node], groups: Iterable[Group] = (Group("lab"),), policy: Policy | None = None
+) -> Iterator[Stage]:
     """Default settings, default durability, a database file on disk."""
     settings = ControlSettings()
     with tempfile.TemporaryDirectory(prefix="yard-stage-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "gpuyard.db"
         database = Database.open(f"sqlite:///{path}")
         _people(database, groups)
+        if policy is not None:
+            with database.write() as conn:
+                sharing_rows.set_policy_text(conn, to_text(policy))
         lock = ControlLock.acquire(database, "lab")
         engine = SimulatedEngine(nodes, time.time, real_time=True)
         executor = ThreadPoolExecutor(settings.launch_threads, "launch")
@@ -105,8 +114,6 @@ def _people(database: Database, groups: Iterable[Group]) -> None:
     with database.write() as conn:
         for group in groups:
             people_rows.create_group(conn, group, 0.0)
-            for quota in group.quotas:
-                people_rows.set_quota(conn, quota)
             user = User(f"u-{group.name}", memberships=(Membership(group.name, Role.MEMBER),))
             people_rows.create_user(conn, user, None, 0.0)
 

@@ -43,6 +43,7 @@ __all__ = [
     "get",
     "get_many",
     "insert",
+    "insert_many",
     "live",
     "live_query",
     "page",
@@ -97,6 +98,18 @@ def insert(
     if story:
         conn.execute(_insert_story, [story_row(workload.id, event) for event in story])
     note_change(conn, KIND, workload.id)
+
+
+def insert_many(conn: sa.Connection, entries: Sequence[tuple[Workload, Sequence[StoryEvent]]]) -> None:
+    """`insert` for many at once, without keys: three statements whatever the number."""
+    try:
+        conn.execute(_insert_workload, [new_row(workload, None, None) for workload, _ in entries])
+    except IntegrityError as error:
+        raise Conflict(because(Code.ALREADY_THERE, what="workload", name=entries[0][0].id)) from error
+    lines = [story_row(workload.id, event) for workload, story in entries for event in story]
+    if lines:
+        conn.execute(_insert_story, lines)
+    note_changes(conn, KIND, [workload.id for workload, _ in entries])
 
 
 def find_by_key(conn: sa.Connection, owner: str, key: str) -> tuple[str, str] | None:
