@@ -81,7 +81,7 @@ class Housekeeper:
         return target
 
     def tidy(self, now: float) -> None:
-        """Old workloads with their logs and what was learned of them, sessions that are over, shipped folders that nothing names."""
+        """Old workloads with their logs and run times, sessions that are over, shipped folders that nothing names."""
         with self._database.write() as conn:
             logins.remove_expired_sessions(conn, now)
             prune(conn, now)
