@@ -81,6 +81,7 @@ def test_the_open_doors_are_these_and_no_others() -> None:
 BODIES: dict[str, Any] = {
     "/api/v1/workloads/{ref}/rerun": {"set": {}},
     "/api/v1/groups/{name}/quota": {"limits": {"nvidia": 1}},
+    "/api/v1/groups/{name}/merge": {"into": "default"},
     "/api/v1/groups/{name}": {"quota": {"nvidia": 1}},
     "/api/v1/users/{name}": {"admin": True},
     "/api/v1/groups/{name}/members/{user}": {"role": "lead"},

@@ -20,22 +20,22 @@ from gpuyard.store.merging import Merge
 
 doors = Doors(prefix="/api/v1", tags=["groups"])
 Merging = Annotated[Caller, needs(Action.MERGE_GROUPS)]
-Source = Annotated[str, Path(description="the group that is gone afterwards")]
+Name = Annotated[str, Path(description="the group that is gone afterwards")]
 
 
-@doors.post("/groups/{source}/merge", response_model=policy_models.MergeOut)
-def merge(caller: Merging, source: Source, wish: policy_models.MergeIn) -> Any:
+@doors.post("/groups/{name}/merge", response_model=policy_models.MergeOut)
+def merge(caller: Merging, name: Name, wish: policy_models.MergeIn) -> Any:
     """Its members, quotas, past use and work become the other group's. What runs goes on; then it is removed."""
     if wish.preview:
         with caller.parts.database.read() as conn:
-            plan = merging.look(conn, source, wish.into)
+            plan = merging.look(conn, name, wish.into)
         return _told(caller, plan, _leads(plan), done=False)
     with caller.parts.database.write() as conn:
         half_life = policies.in_force(conn).order.half_life
-        plan = merging.merge(conn, source, wish.into, now=caller.now, by=caller.actor.name, half_life=half_life)
-        policies.rewrite(conn, lambda policy: merge_groups(policy, source, wish.into))
+        plan = merging.merge(conn, name, wish.into, now=caller.now, by=caller.actor.name, half_life=half_life)
+        policies.rewrite(conn, lambda policy: merge_groups(policy, name, wish.into))
         facts = {"into": wish.into, "live": plan.live, "ended": plan.ended, "members": len(plan.joining)}
-        audit.record(conn, caller.actor, Action.MERGE_GROUPS, source, caller.now, facts=facts)
+        audit.record(conn, caller.actor, Action.MERGE_GROUPS, name, caller.now, facts=facts)
         notes = [*_leads(plan), *over_guaranteed(conn, {quota.resource for quota in plan.quotas if quota.guaranteed})]
     caller.parts.access.forget()
     caller.policies.forget()
