@@ -50,12 +50,13 @@ def test_a_group_has_a_limit_and_a_guarantee_or_only_one_of_them(server: Yard) -
 def test_guarantees_that_make_no_sense_are_refused(server: Yard) -> None:
     server.group("g2", {"nvidia": 4})
     with server.person("gus", group="g2"), server.owner as owner:
-        for wish, problem in [
+        wishes: list[tuple[dict[str, Any], str]] = [
             ({"guarantees": {"nvidia": 5}}, "quota.guarantee_limit"),
             ({"guarantees": {"nvidia": 1}, "user": "gus"}, "quota.user_guarantee"),
             ({"guarantees": {"cpu": 1}}, "value.one_of"),
             ({"guarantees": {"nvidia": "many"}}, "rule.cards"),
-        ]:
+        ]
+        for wish, problem in wishes:
             answer = set_quota(owner, "g2", **wish)
             assert answer.status_code == 400, wish
             assert answer.json()["error"]["facts"]["problem"] == problem
