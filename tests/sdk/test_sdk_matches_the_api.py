@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 from pydantic import BaseModel
 
-from gpuyard.api import models
+from gpuyard.api import models, why_models
 from gpuyard.sdk import results
 from gpuyard.sdk.job import Job
 
@@ -16,7 +16,11 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (results.Replica, models.ReplicaOut),
     (results.Attempt, models.AttemptOut),
     (results.Event, models.EventOut),
-    (results.Why, models.WhyOut),
+    (results.Why, why_models.WhyOut),
+    (results.Fact, why_models.ReasonOut),
+    (results.Ahead, why_models.AheadOut),
+    (results.Remedy, why_models.RemedyOut),
+    (results.Before, why_models.BeforeOut),
     (results.Problem, models.ProblemOut),
     (results.Preview, models.PreviewOut),
     (results.Card, models.CardOut),

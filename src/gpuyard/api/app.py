@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from gpuyard.api import admin, cluster, groups, logs, session, tokens, users, workloads
+from gpuyard.api import admin, cluster, groups, logs, merging, policy, session, tokens, users, why, workloads
 from gpuyard.api.crowd import Crowd
 from gpuyard.api.description import describe
 from gpuyard.api.errors import answer_errors
 from gpuyard.api.following import Followers
 from gpuyard.api.front import Front
 from gpuyard.api.parts import Parts
+from gpuyard.api.policies import Policies
 from gpuyard.api.simulated import SimulatedDevices
 from gpuyard.api.together import Together
 from gpuyard.api.uploads import Uploads
@@ -38,11 +39,12 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.state.parts = parts
     app.state.simulated = SimulatedDevices(parts.database)
+    app.state.policies = Policies(parts.database)
     app.state.together = Together(parts.database)
     app.state.crowd = Crowd(parts.limits.live_workloads_per_user)
     app.state.uploads = Uploads(parts.limits)
     app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
-    for noun in (workloads, logs, cluster, session, tokens, users, groups, admin):
+    for noun in (workloads, why, logs, cluster, session, tokens, users, groups, merging, policy, admin):
         app.include_router(noun.doors)
     answer_errors(app)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

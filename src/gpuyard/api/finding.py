@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gpuyard.access.rights import Action, Refused, Work, view_of
 from gpuyard.api.guard import Caller
-from gpuyard.api.views import Glasses
+from gpuyard.api.views import Glasses, work_named
 from gpuyard.domain.errors import BadInput, NotFound
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import ID_RULE, Workload
@@ -54,7 +54,12 @@ def glasses(caller: Caller, conn: Connection, reasons: Iterable[Reason] = ()) ->
     devices = caller.simulated.known(caller.now, conn)
     if caller.actor.is_admin:
         return Glasses(caller.say, devices)
-    named = {str(reason.facts["ahead"]) for reason in reasons if reason.facts.get("ahead_name")}
-    others = rows.get_many(conn, sorted(named)) if named else []
-    nameable = {w.id for w in others if caller.may(Action.SEE_WORKLOAD, Work(w.id, w.owner, w.group))}
-    return Glasses(caller.say, devices, nameable.__contains__)
+    named = {id for reason in reasons for id in work_named(reason)}
+    return Glasses(caller.say, devices, visible(caller, conn, named).__contains__)
+
+
+def visible(caller: Caller, conn: Connection, ids: Iterable[str]) -> dict[str, Workload]:
+    """Those of these workloads that the asker may see."""
+    wanted = sorted(set(ids))
+    found = rows.get_many(conn, wanted) if wanted else []
+    return {w.id: w for w in found if caller.may(Action.SEE_WORKLOAD, Work(w.id, w.owner, w.group))}

@@ -6,22 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gpuyard.access.service import Access
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.workload import Workload
 from gpuyard.engines.seam import KeepsLogs
+from gpuyard.files.shares import Shares
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.metrics.series import Series
-from gpuyard.scheduling.snapshot import Preview
+from gpuyard.scheduling.before import Answer, Past
+from gpuyard.scheduling.snapshot import Preview, Why
 from gpuyard.store.database import Database
+from gpuyard.world.compare import Comparison
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
-@dataclass(frozen=True, slots=True)
-class QueuePlace:
-    """Where a waiting workload stands."""
-
-    position: int  # how many wait before it
-    ahead: tuple[str, ...] = ()  # their ids, the next one first
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +58,15 @@ class Parts:
     clock: Callable[[], float]
     make_id: Callable[[], str]
     preview: Callable[[Workload], Preview]
-    place_in_queue: Callable[[Workload], QueuePlace | None]
+    why: Callable[[str, bool, Sequence[str]], Why | None]
+    """The proof that this one waits; None when it does not. Whether to look for remedies, and in which other groups."""
+    before: Callable[[Past, Past], Answer]
+    """Which of two came first, and by which rule."""
     holding: Callable[[], Sequence[Workload]]
     """The workloads that have cards or cores now."""
+    compare: Callable[[Policy], Comparison]
+    """What a policy would change now, were it in force."""
+    shares: Shares
     logs: KeepsLogs
     series: Series
     workdirs: Workdirs

@@ -10,17 +10,22 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action, Work
 from gpuyard.access.service import FIRST_GROUP
 from gpuyard.api.guard import Caller
+from gpuyard.api.policies import require_ceiling
 from gpuyard.dialects import native
+from gpuyard.dialects.policy import NORMAL
 from gpuyard.domain.errors import BadInput, Conflict
 from gpuyard.domain.people import User
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.workload import Spec, State, StoryEvent, Workload
+from gpuyard.domain.workload import Spec, State, StoryEvent, Wanted, Workload
+from gpuyard.scheduling.strands import strands
 from gpuyard.store import people
 from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
@@ -32,16 +37,29 @@ COPY_BYTES = 1 << 20
 YAML_KINDS = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 
 
-def read_job_file(body: bytes, content_type: str, default_device: str) -> native.JobFile:
+def read_text(body: bytes, content_type: str) -> tuple[dict[str, Any], native.Marks | None]:
+    """YAML or JSON as plain data, with the places of its values where it has lines."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind in YAML_KINDS:
-        data, marks = native.parse_yaml(body)
-        return native.read_job(data, marks, default_device=default_device)
+        return native.parse_yaml(body)
     if kind not in ("", "application/json"):
         allowed = ["application/json", "application/yaml"]
         facts = {"problem": Problem.ONE_OF.value, "value": kind[:80], "allowed": allowed}
         raise BadInput(because(Code.BAD_VALUE, at="Content-Type", **facts))
-    return native.read_job(native.parse_json(body), None, default_device=default_device)
+    return native.parse_json(body), None
+
+
+def read_job_file(body: bytes, content_type: str, default_device: str, policy: Policy) -> native.JobFile:
+    data, marks = read_text(body, content_type)
+    return native.read_job(data, marks, default_device=default_device, priorities=policy.priorities)
+
+
+def job_file(workload: Workload, policy: Policy) -> dict[str, Any]:
+    """The file it came from. The priority is left out only where leaving it out means the same today."""
+    data = native.write_job(workload.spec, workload.group)
+    data.pop("priority", None)
+    is_usual = workload.spec.priority == policy.priorities[NORMAL]
+    return data if is_usual else data | {"priority": workload.spec.priority}
 
 
 def with_workdir(job: native.JobFile, workdir: str | None) -> native.JobFile:
@@ -56,7 +74,7 @@ def with_workdir(job: native.JobFile, workdir: str | None) -> native.JobFile:
     return replace(job, spec=replace(job.spec, workdir=workdir))
 
 
-def draft(caller: Caller, job: native.JobFile) -> Workload:
+def draft(caller: Caller, job: native.JobFile, policy: Policy) -> Workload:
     """The workload as it would be submitted, once it is clear that the asker may."""
     owner = caller.actor.user
     group = job.group or _usual_group(owner)
@@ -64,6 +82,7 @@ def draft(caller: Caller, job: native.JobFile) -> Workload:
     caller.require(Action.SUBMIT, Work(name, owner.name, group))
     if caller.actor.is_admin and group not in owner.groups:
         _require_group(caller, group)
+    require_ceiling(policy, owner, group, job.spec.priority)
     return Workload(caller.parts.make_id(), owner.name, group, job.spec, submitted_at=caller.now)
 
 
@@ -103,6 +122,10 @@ def image_of(spec: Spec) -> str | None:
 
 def warnings_of(caller: Caller, spec: Spec) -> list[Reason]:
     """What stands in nobody's way, but is not as the asker may think."""
+    return [*image_notes(caller, spec), *strands(spec, caller.simulated.kinds)]
+
+
+def image_notes(caller: Caller, spec: Spec) -> list[Reason]:
     image, policy = image_of(spec), caller.parts.images
     if image and not policy.uses_images:
         return [because(Code.IMAGE_NOT_USED, image=image, engine=policy.engine)]
@@ -122,14 +145,15 @@ class Submission:
     workload: Workload
     key: str | None
     digest: str
+    instead_of: Workload | None = None  # a waiting one that it takes the place of
 
 
-def check(caller: Caller, job: native.JobFile, key: str | None, digest: str) -> Submission:
+def check(caller: Caller, job: native.JobFile, policy: Policy, key: str | None, digest: str) -> Submission:
     """Everything that can be refused before it is written. Waits for nothing unless it `needs_a_look`."""
     if key is not None and not KEY_RULE.fullmatch(key):
         problem = "expected 1 to 128 printable ASCII characters"
         raise BadInput(because(Code.BAD_VALUE, at="Idempotency-Key", problem=problem, value=""))
-    workload = draft(caller, job)
+    workload = draft(caller, job, policy)
     problems = problems_of(caller, job.spec)
     if problems:
         raise BadInput(*problems)
@@ -141,7 +165,7 @@ async def write(caller: Caller, submission: Submission) -> tuple[Workload, bool]
     workload = submission.workload
     for _ in range(TRIES):
         try:
-            return await caller.together.write(_writer(caller, workload, submission.key, submission.digest))
+            return await caller.together.write(_writer(caller, replace(submission, workload=workload)))
         except Conflict as error:
             if error.reason.code is not Code.ALREADY_THERE:
                 raise
@@ -149,10 +173,9 @@ async def write(caller: Caller, submission: Submission) -> tuple[Workload, bool]
     raise Conflict(because(Code.ALREADY_THERE, what="workload", name=workload.id))
 
 
-def _writer(
-    caller: Caller, workload: Workload, key: str | None, digest: str
-) -> Callable[[Connection], tuple[Workload, bool]]:
-    story = _first_lines(caller, workload)
+def _writer(caller: Caller, submission: Submission) -> Callable[[Connection], tuple[Workload, bool]]:
+    workload, key, digest = submission.workload, submission.key, submission.digest
+    story = _first_lines(caller, submission)
     actor, now = caller.actor, caller.now
     facts = {"name": workload.spec.name, "group": workload.group}
 
@@ -160,12 +183,30 @@ def _writer(
         known = rows.find_by_key(conn, workload.owner, key) if key is not None else None
         if known is not None:
             return _taken_before(conn, known, key, digest), False
+        if submission.instead_of is not None:
+            _make_way(caller, conn, submission.instead_of.id)
         caller.crowd.let_in(conn, workload.owner, now)
         rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
         audit.record(conn, actor, Action.SUBMIT, workload.id, now, facts=facts)
         return workload, True
 
     return write_down
+
+
+def instead_of(caller: Caller, submission: Submission, waiting: Workload) -> Submission:
+    """The same in place of one that waits. Its owner keeps the place in the queue: a change costs no second wait."""
+    kept = waiting.submitted_at if waiting.owner == submission.workload.owner else submission.workload.submitted_at
+    return replace(submission, workload=replace(submission.workload, submitted_at=kept), instead_of=waiting)
+
+
+def _make_way(caller: Caller, conn: Connection, id: str) -> None:
+    """The one that waits is stopped in the same transaction: there is never none and never both."""
+    waiting = rows.get(conn, id)
+    if waiting is None or waiting.state is not State.QUEUED or waiting.wanted is Wanted.STOP:
+        state = waiting.state.value if waiting else "stopped"
+        raise Conflict(because(Code.WRONG_STATE, action="rerun", state=state, id=id))
+    rows.want(conn, id, Wanted.STOP, caller.actor.name, caller.now)
+    audit.record(conn, caller.actor, "workload.stop", id, caller.now)
 
 
 def _taken_before(conn: Connection, known: tuple[str, str], key: str | None, digest: str) -> Workload:
@@ -176,10 +217,11 @@ def _taken_before(conn: Connection, known: tuple[str, str], key: str | None, dig
     return workload
 
 
-def _first_lines(caller: Caller, workload: Workload) -> list[StoryEvent]:
-    by = caller.actor.name
+def _first_lines(caller: Caller, submission: Submission) -> list[StoryEvent]:
+    by, workload = caller.actor.name, submission.workload
+    at = caller.now if submission.instead_of else workload.submitted_at
     reasons = [because(Code.SUBMITTED, by=by), *warnings_of(caller, workload.spec)]
-    return [StoryEvent(workload.submitted_at, reason, State.QUEUED, by=by) for reason in reasons]
+    return [StoryEvent(at, reason, State.QUEUED, by=by) for reason in reasons]
 
 
 def digest_of(*parts: bytes) -> str:

@@ -17,6 +17,7 @@ from gpuyard.api.finding import find_workload, glasses, require_attempt, visibil
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.dialects import native
 from gpuyard.domain.errors import BadInput, Conflict
+from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.workload import ENDED, State, Wanted, Workload
@@ -58,8 +59,8 @@ class Sent:
         named = () if self.workdir is None else (self.workdir.encode("utf-8", "replace"),)
         return submitting.digest_of(b"submit", self.body, *named)
 
-    def read(self, device: str) -> native.JobFile:
-        job = submitting.read_job_file(self.body, self.content_type, device)
+    def read(self, device: str, policy: Policy) -> native.JobFile:
+        job = submitting.read_job_file(self.body, self.content_type, device, policy)
         return submitting.with_workdir(job, self.workdir)
 
 
@@ -107,20 +108,23 @@ TAKEN_BEFORE: dict[int | str, dict[str, Any]] = {
 )
 async def submit(caller: Submitting, sent: SentJob) -> Any:
     """Submit a job file. With an Idempotency-Key the same request can be repeated and is one job."""
-    device = caller.parts.default_device
-    job = sent.read(device) if sent.is_quickly_read else await run_in_threadpool(sent.read, device)
+    device, policy = caller.parts.default_device, caller.policies.remembered(caller.now)
+    if policy is None:
+        policy = await run_in_threadpool(caller.policies.known, caller.now)
+    job = sent.read(device, policy) if sent.is_quickly_read else await run_in_threadpool(sent.read, device, policy)
     if submitting.needs_a_look(caller, job):
-        submission = await run_in_threadpool(submitting.check, caller, job, sent.key, sent.digest)
+        submission = await run_in_threadpool(submitting.check, caller, job, policy, sent.key, sent.digest)
     else:
-        submission = submitting.check(caller, job, sent.key, sent.digest)
+        submission = submitting.check(caller, job, policy, sent.key, sent.digest)
     return await _write_and_answer(caller, submission)
 
 
 @doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY | {"parameters": [WORKDIR_QUERY]})
 def preview(caller: Submitting, sent: SentJob) -> Any:
     """What would happen if this were submitted now."""
-    job = sent.read(caller.parts.default_device)
-    workload = submitting.draft(caller, job)
+    policy = caller.policies.known(caller.now)
+    job = sent.read(caller.parts.default_device, policy)
+    workload = submitting.draft(caller, job, policy)
     problems = submitting.problems_of(caller, job.spec)
     outlook = caller.parts.preview(workload)
     with caller.parts.database.read() as conn:
@@ -136,6 +140,7 @@ def preview(caller: Submitting, sent: SentJob) -> Any:
         position=outlook.position,
         ahead=list(outlook.ahead),
         problems=[models.ProblemOut(**told_reason(problem, caller.language)) for problem in problems],
+        warnings=[caller.say(note) for note in (*submitting.image_notes(caller, job.spec), *outlook.notes)],
     )
 
 
@@ -178,7 +183,8 @@ def show(caller: Seeing, ref: Ref) -> Any:
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref)
         attempts = rows.attempts(conn, workload.id)
-        seen = glasses(caller, conn, [workload.reason])
+        endings = [attempt.ending.reason for attempt in attempts if attempt.ending]
+        seen = glasses(caller, conn, [workload.reason, *endings])
     return views.workload_detail(workload, attempts, seen)
 
 
@@ -197,27 +203,8 @@ def attempts(caller: Seeing, ref: Ref) -> Any:
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref)
         found = rows.attempts(conn, workload.id)
-        seen = glasses(caller, conn)
+        seen = glasses(caller, conn, [attempt.ending.reason for attempt in found if attempt.ending])
     return models.AttemptList(items=[views.attempt_out(attempt, seen) for attempt in found])
-
-
-@doors.get("/workloads/{ref}/why", response_model=models.WhyOut)
-def why(caller: Seeing, ref: Ref) -> Any:
-    """Why it is as it is; for a waiting one also its place in the queue."""
-    with caller.parts.database.read() as conn:
-        workload = find_workload(caller, conn, ref)
-        seen = glasses(caller, conn, [workload.reason])
-    place = caller.parts.place_in_queue(workload) if workload.state is State.QUEUED else None
-    reason = seen.reason(workload.reason)
-    return models.WhyOut(
-        id=workload.id,
-        state=workload.state,
-        reason=caller.say(reason),
-        reason_code=reason.code.value,
-        reason_facts=dict(reason.facts),
-        position=place.position if place else None,
-        ahead=list(place.ahead) if place else [],
-    )
 
 
 @doors.get("/workloads/{ref}/file", response_model=dict[str, Any])
@@ -225,7 +212,7 @@ def job_file(caller: Seeing, ref: Ref) -> Any:
     """The job file it came from, ready to be submitted again."""
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref)
-    return native.write_job(workload.spec, workload.group)
+    return submitting.job_file(workload, caller.policies.known(caller.now))
 
 
 @doors.get("/workloads/{ref}/usage", response_model=models.UsageOut)
@@ -305,7 +292,7 @@ async def rerun(
     changes: models.RerunIn | None = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Any:
-    """Submit it again as a new workload of one's own, with some values changed."""
+    """Submit it again as a new workload of one's own, with some values changed; `instead`: in its place."""
     submission = await run_in_threadpool(_read_rerun, caller, ref, changes or models.RerunIn(), idempotency_key)
     return await _write_and_answer(caller, submission)
 
@@ -313,22 +300,24 @@ async def rerun(
 def _read_rerun(caller: Caller, ref: str, changes: models.RerunIn, key: str | None) -> submitting.Submission:
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
-    data = native.write_job(workload.spec, workload.group)
+    policy = caller.policies.known(caller.now)
+    data = submitting.job_file(workload, policy)
     for path, value in changes.set.items():
         data = native.set_value(data, path, value)
-    job = native.read_job(data, None, default_device=caller.parts.default_device)
+    job = native.read_job(data, None, default_device=caller.parts.default_device, priorities=policy.priorities)
     if job.spec.workdir is not None and job.spec.workdir == workload.spec.workdir:
         submitting.take_over_workdir(caller, workload.owner, job.spec.workdir)
-    digest = submitting.digest_of(b"rerun", workload.id.encode(), json.dumps(changes.set, sort_keys=True).encode())
-    return submitting.check(caller, job, key, digest)
+    said = [json.dumps(changes.set, sort_keys=True).encode(), *([b"instead"] if changes.instead else [])]
+    submission = submitting.check(caller, job, policy, key, submitting.digest_of(b"rerun", workload.id.encode(), *said))
+    return submitting.instead_of(caller, submission, workload) if changes.instead else submission
 
 
 async def _write_and_answer(caller: Caller, submission: submitting.Submission) -> Response:
     """Put into bytes here: the framework would take a thread for it, on the busiest path there is."""
-    workload, is_new = await submitting.write(caller, submission)
     devices = caller.simulated.remembered(caller.now)
     if devices is None:
         devices = await run_in_threadpool(caller.simulated.known, caller.now)
+    workload, is_new = await submitting.write(caller, submission)
     admin = caller.actor.is_admin
     seen = views.Glasses(caller.say, devices, nameable=lambda id: admin)
     body = views.answered(workload, submitting.warnings_of(caller, workload.spec), seen).model_dump_json()

@@ -10,11 +10,12 @@ import click
 
 from gpuyard.cli.failures import FAILED, tell_api_error
 from gpuyard.cli.labels import state_label
-from gpuyard.cli.output import age, local_time, note, number, print_json
+from gpuyard.cli.output import age, local_time, note, number, print_json, printable
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import key_values, open_client, output_option, print_listing, shipping_progress
 from gpuyard.cli.show import show
 from gpuyard.cli.taken import never_in_words, tell_if_never, tell_warnings
+from gpuyard.cli.why import why
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.results import NEVER_STARTS
 
@@ -72,6 +73,8 @@ def preview(file: str, workdir: str | None, output: str) -> int:
         click.echo(say("preview.starts", nodes=", ".join(told.nodes)))
     else:
         _print_waiting(told, never)
+    for text in told.warnings if output == "table" else ():
+        note(say("run.warning", text=printable(text)))
     return FAILED if never else 0
 
 
@@ -116,19 +119,6 @@ def ls(
 def _job_row(job: Job) -> list[str]:
     cards = f"{number(job.cards)} {job.device or ''}{'*' if job.simulated_cards else ''}".strip() if job.cards else "-"
     return [job.id, job.name, state_label(job.state), job.owner, job.group, cards, age(job.submitted_at), job.reason]
-
-
-@click.command(help=say("why"))
-@_id
-@output_option
-def why(ref: str, output: str) -> None:
-    told = open_client().job(ref).why()
-    if output == "json":
-        print_json(told.raw)
-        return
-    click.echo(f"{told.id} {state_label(told.state)}: {told.reason}")
-    if told.ahead:
-        click.echo(say("why.ahead", ids=" ".join(told.ahead[:20])))
 
 
 @click.command(help=say("events"))
@@ -186,10 +176,11 @@ def resume(ref: str) -> None:
 @click.command(help=say("rerun"))
 @_id
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=say("opt.rerun_set"))
+@click.option("--instead", is_flag=True, help=say("opt.instead"))
 @output_option
-def rerun(ref: str, changes: tuple[str, ...], output: str) -> None:
+def rerun(ref: str, changes: tuple[str, ...], instead: bool, output: str) -> None:
     wanted = key_values(changes, "--set")
-    _tell_taken(open_client().rerun(ref, wanted), output)
+    _tell_taken(open_client().rerun(ref, wanted, instead=instead), output)
 
 
 COMMANDS = (submit, preview, ls, show, why, events, stop, pause, resume, rerun)

@@ -69,6 +69,7 @@ class Code(StrEnum):
     # Facts: the pieces of the proof in `why`.
     NODE_FACT = "fact.node"  # node, nodes, resource, asked, free, jobs, kept_for, trouble
     QUOTA_FACT = "fact.quota"  # scope, who, group, resource, used, limit, guaranteed, asked
+    GANG_FACT = "fact.gang"  # replicas, fit
     JOB_FACT = "fact.job"  # job, owner, group, cards, device, node, ends_by
 
     # Rules: why one comes before the other, with the numbers of both (mine, theirs).

@@ -116,6 +116,11 @@ class Purse:
     def used(self, group: str, user: str | None, resource: str) -> int:
         return self._used.get((group, user, resource), 0)
 
+    def limit(self, group: str, user: str | None, resource: str) -> int | None:
+        """The most of this that the group, or this user in it, may have in use; None: no limit."""
+        quotas = self._limits.get((group, user), ())
+        return next((quota.limit for quota in quotas if quota.resource == resource), None)
+
     # --- guarantees ----------------------------------------------------------------------------------------------
 
     def is_within_guarantee(self, group: str, amounts: Mapping[str, int]) -> bool:

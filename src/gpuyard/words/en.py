@@ -284,6 +284,8 @@ NOUNS: Mapping[str, str] = {
     "group.member": "change who is in the group",
     "group.quota": "set this quota",
     "audit.show": "read the audit trail",
+    "ring": "but not in one ring",
+    "empty": "even when nothing runs there",
     "cordoned": "an admin has taken it out of use",
     "store.backup": "make a backup",
 }

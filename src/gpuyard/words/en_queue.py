@@ -9,6 +9,11 @@ from gpuyard.words.language import Facts, Template
 
 
 def _never_fits(facts: Facts) -> str:
+    if facts.get("resource") == "nodes":
+        return (
+            "It can never start as it is: it wants {asked} machines, one for each replica, and only {largest} will do. "
+            "Ask for fewer replicas, or leave `together` out."
+        )
     if facts.get("node"):
         return (
             "It can never start as it is: each replica asks for {asked:amount}, and the largest machine ({node}) has "
@@ -104,7 +109,7 @@ def _no_such_node(facts: Facts) -> str:
     labelled = "[ with the label {labels:list}]" if facts.get("labels") else ""
     return (
         f"It can never start as it is: it insists on a machine{named}{labelled}, and no machine that has what it asks "
-        "for is one. See `yard nodes`, and change or leave out `nodes` and `labels`."
+        "for is one. See `yard nodes`, and change or leave out `where`."
     )
 
 
@@ -134,7 +139,8 @@ def _preempted(facts: Facts) -> str:
     rule = rules.get(str(facts.get("rule")), "")
     return (
         f"Made room for {who}[ of {{by_owner}}][, group {{by_group}}]{rule}."
-        "[ It had run for {ran_seconds:rough}.][ {lost_seconds:rough} of work since its last checkpoint are lost.]"
+        "[ It had run for {ran_seconds:rough}.]"
+        "[ At most {lost_seconds:rough} of work is lost: what it did since its last checkpoint.]"
         " It is back in the queue at its old place and starts again by itself."
     )
 
@@ -146,7 +152,15 @@ def _node_fact(facts: Facts) -> str:
     jobs = "[; running there: {jobs:list}]" if facts.get("jobs") else ""
     if not facts.get("resource"):
         return f"{{node}}{alike}{trouble}{kept}{jobs}."
-    return f"{{node}}{alike}: {{asked:bare}} asked, {{free:amount}} free{trouble}{kept}{jobs}."
+    most = "at most " if facts.get("most") else ""
+    return f"{{node}}{alike}: {{asked:bare}} asked, {most}{{free:amount}} free{trouble}{kept}{jobs}."
+
+
+def _job_fact(facts: Facts) -> str:
+    holds = "holds {cards:cards}" if facts.get("cards") else "runs"
+    return (
+        f"{{job}}[ of {{owner}}][, group {{group}},] {holds}[ on {{node}}][, until {{ends_by:moment}} at the latest]."
+    )
 
 
 def _quota_fact(facts: Facts) -> str:
@@ -213,9 +227,8 @@ QUEUE: Mapping[Code, Template] = {
     Code.GROUP_MERGED: "Group {source} was merged into group {target}[ by {by}]; it goes on there unchanged.",
     Code.NODE_FACT: _node_fact,
     Code.QUOTA_FACT: _quota_fact,
-    Code.JOB_FACT: (
-        "{job}[ of {owner}][, group {group},] holds {cards:cards}[ on {node}][, until {ends_by:moment} at the latest]."
-    ),
+    Code.GANG_FACT: "Its {replicas} replicas start together or not at all; there is room for {fit} of them now.",
+    Code.JOB_FACT: _job_fact,
     Code.RULE_GUARANTEE: (
         "Group {group} stays within what is guaranteed to it[ ({guaranteed:amount})], and that comes before all else."
     ),
@@ -270,8 +283,7 @@ CHANGES: Mapping[str, str] = {
     "group": "submit it in group {value}",
     "preemptible": "let it be interrupted when others need the cards",
     "max_time": "promise that it is over within {value}, so that it delays nobody",
-    "nodes.none": "do not insist on certain machines",
-    "labels.none": "do not insist on certain labels",
+    "where.none": "do not insist on certain machines",
     "together": "let its replicas be on any machines",
 }
 CHANGE_OF_ROLE = "for {role}: {change}"

@@ -269,6 +269,8 @@ NOUNS: Mapping[str, str] = {
     "group.member": "调整组成员",
     "group.quota": "设置这个配额",
     "audit.show": "查看审计记录",
+    "ring": "但不在同一个环里",
+    "empty": "即使上面什么都不运行",
     "cordoned": "管理员已停用",
     "member": "组员",
     "lead": "组长",

@@ -9,6 +9,11 @@ from gpuyard.words.language import Facts, Template
 
 
 def _never_fits(facts: Facts) -> str:
+    if facts.get("resource") == "nodes":
+        return (
+            "按现在的要求永远无法启动：它要 {asked} 台机器，每个副本一台，而符合条件的只有 {largest} 台。"
+            "请减少副本数，或去掉 `together`。"
+        )
     if facts.get("node"):
         return (
             "按现在的要求永远无法启动：每个副本要 {asked:amount}，而最大的机器 {node} 只有 {largest:amount}"
@@ -87,7 +92,7 @@ def _no_such_node(facts: Facts) -> str:
     labelled = "[（标签 {labels:list}）]" if facts.get("labels") else ""
     return (
         f"按现在的要求永远无法启动：它指定了机器{named}{labelled}，但没有一台符合条件的机器有它要的资源。"
-        "请用 `yard nodes` 查看，修改或去掉 `nodes` 和 `labels`。"
+        "请用 `yard nodes` 查看，修改或去掉 `where`。"
     )
 
 
@@ -104,7 +109,7 @@ def _preempted(facts: Facts) -> str:
     rule = rules.get(str(facts.get("rule")), "")
     return (
         f"已让位给{who}[（用户 {{by_owner}}）][（{{by_group}} 组）]{rule}。"
-        "[此前已运行 {ran_seconds:rough}。][最近一次存档之后的 {lost_seconds:rough}工作丢失。]"
+        "[此前已运行 {ran_seconds:rough}。][最多丢失最近一次存档之后 {lost_seconds:rough}的工作。]"
         "它已回到队列中原来的位置，会自动再次启动。"
     )
 
@@ -116,7 +121,13 @@ def _node_fact(facts: Facts) -> str:
     jobs = "[；正在运行：{jobs:list}]" if facts.get("jobs") else ""
     if not facts.get("resource"):
         return f"{{node}}{alike}{trouble}{kept}{jobs}。"
-    return f"{{node}}{alike}：要 {{asked:amount}}，空闲 {{free:amount}}{trouble}{kept}{jobs}。"
+    most = "最多" if facts.get("most") else ""
+    return f"{{node}}{alike}：要 {{asked:amount}}，{most}空闲 {{free:amount}}{trouble}{kept}{jobs}。"
+
+
+def _job_fact(facts: Facts) -> str:
+    holds = "占用 {cards:cards}" if facts.get("cards") else "正在运行"
+    return f"{{job}}[（用户 {{owner}}）][（{{group}} 组）] {holds}[，在 {{node}} 上][，最晚 {{ends_by:moment}} 结束]。"
 
 
 def _quota_fact(facts: Facts) -> str:
@@ -175,9 +186,8 @@ QUEUE: Mapping[Code, Template] = {
     Code.GROUP_MERGED: "{source} 组已并入 {target} 组[（由 {by} 操作）]，任务不受影响，继续进行。",
     Code.NODE_FACT: _node_fact,
     Code.QUOTA_FACT: _quota_fact,
-    Code.JOB_FACT: (
-        "{job}[（用户 {owner}）][（{group} 组）]占用 {cards:cards}[，在 {node} 上][，最晚 {ends_by:moment} 结束]。"
-    ),
+    Code.GANG_FACT: "它的 {replicas} 个副本要么全部启动，要么都不启动；现在只有 {fit} 个有位置。",
+    Code.JOB_FACT: _job_fact,
     Code.RULE_GUARANTEE: "{group} 组没有超出它的保证配额[（{guaranteed:amount}）]，保证配额最优先。",
     Code.RULE_PEOPLE: "{who} 在管理员设定的优先名单上排第 {place} 位。",
     Code.RULE_PRIORITY: _rule_priority,
@@ -231,8 +241,7 @@ CHANGES: Mapping[str, str] = {
     "group": "改在 {value} 组提交",
     "preemptible": "允许别人需要卡时中断它",
     "max_time": "声明它最长运行 {value}，这样不会耽误别人",
-    "nodes.none": "不指定机器",
-    "labels.none": "不限定标签",
+    "where.none": "不指定机器",
     "together": "不限定副本放在哪些机器上",
 }
 CHANGE_OF_ROLE = "{role}：{change}"

@@ -3,56 +3,86 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from gpuyard.domain.policy import Policy
-from gpuyard.domain.reasons import NEVER_STARTS
-from gpuyard.domain.workload import State, Workload
-from gpuyard.scheduling.plan import plan, preview
-from gpuyard.scheduling.snapshot import Preview
+from gpuyard.domain.workload import Workload
+from gpuyard.scheduling.before import Answer, Past, before
+from gpuyard.scheduling.inquiry import Inquiry
+from gpuyard.scheduling.order import raised
+from gpuyard.scheduling.plan import preview
+from gpuyard.scheduling.snapshot import Preview, Snapshot, Why
+from gpuyard.scheduling.strands import kinds, strands
+from gpuyard.scheduling.why import asked
 from gpuyard.store.database import Database
+from gpuyard.store.feed import newest_change
 from gpuyard.world.compare import Comparison, compare
 from gpuyard.world.picture import Picture
+
+OPEN_SECONDS = 1.0  # so long a pass serves further questions, as long as nothing changes
 
 
 class View:
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
         self._picture = Picture(database)
         self._clock = clock
         self._lock = threading.Lock()
+        self._inquiry: Inquiry | None = None  # a pass kept open; the books are not touched meanwhile
 
     def preview(self, workload: Workload) -> Preview:
         """What would happen if this were submitted now."""
-        with self._lock:
-            self._picture.follow()
-            snapshot = self._picture.snapshot(self._clock())
-        return preview(snapshot, workload)
+        snapshot = self._snapshot()
+        outlook = preview(snapshot, workload)
+        nodes = [node for node in snapshot.nodes if node.name in outlook.nodes] if outlook.starts else snapshot.nodes
+        return replace(outlook, notes=tuple(strands(workload.spec, kinds(nodes))))
 
-    def ahead_of(self, workload: Workload) -> list[str] | None:
-        """The ids that wait before it, the next one first; None when it does not wait. What can never start is in
-        nobody's way."""
-        if workload.state is not State.QUEUED:
-            return None
+    def why(self, id: str, remedies: bool, groups: Sequence[str]) -> Why | None:
+        """The proof that it waits, and what would start it; None when it does not wait, or is about to start."""
         with self._lock:
-            self._picture.follow()
-            snapshot = self._picture.snapshot(self._clock())
-        ahead: list[str] = []
-        for id, reason in plan(snapshot).waiting.items():
-            if id == workload.id:
-                break
-            if reason.code not in NEVER_STARTS:
-                ahead.append(id)
-        return ahead[::-1]
+            return asked(self._open(), id, remedies=remedies, groups=groups)
+
+    def before(self, one: Past, two: Past) -> Answer:
+        """Which of two came first, and by which rule."""
+        with self._lock:
+            inquiry = self._open()
+            rule = self._picture.policy.order
+            return before(one, two, inquiry.ranked, lambda w, at: raised(w.spec.priority, w.submitted_at, at, rule))
 
     def compare(self, policy: Policy) -> Comparison:
         """What this policy would change now, were it in force."""
-        with self._lock:
-            self._picture.follow()
-            snapshot = self._picture.snapshot(self._clock())
-        return compare(snapshot, policy)
+        return compare(self._snapshot(), policy)
 
     def holding(self) -> list[Workload]:
         """The workloads that have cards or cores now."""
         with self._lock:
-            self._picture.follow()
+            self._follow()
             return [w for w in self._picture.live.values() if w.holds_resources]
+
+    def _snapshot(self) -> Snapshot:
+        with self._lock:
+            self._follow()
+            return self._picture.snapshot(self._clock())
+
+    def _open(self) -> Inquiry:
+        now = self._clock()
+        self._follow()
+        if self._inquiry is not None and not 0 <= now - self._inquiry.now < OPEN_SECONDS:
+            self._close()
+        if self._inquiry is None:
+            self._inquiry = Inquiry(self._picture.books, now)
+        return self._inquiry
+
+    def _follow(self) -> None:
+        if self._inquiry is not None:
+            with self._database.read() as conn:
+                if newest_change(conn) == self._picture.position:
+                    return
+            self._close()
+        self._picture.follow()
+
+    def _close(self) -> None:
+        if self._inquiry is not None:
+            self._inquiry.close()
+            self._inquiry = None

@@ -1,0 +1,114 @@
+"""`yard why`: the proof on one screen. The kind of reason, the facts, the place in the queue, what would start it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuyard.cli.labels import state_label
+from gpuyard.cli.output import print_json, printable, width
+from gpuyard.cli.phrases import say
+from gpuyard.cli.shared import open_client, output_option
+
+if TYPE_CHECKING:
+    from gpuyard.sdk.results import Ahead, Before, Remedy, Why
+
+WIDEST, NARROWEST = 100, 40
+MOST_FACTS, MOST_AHEAD, MOST_REMEDIES = 5, 3, 4  # what fits on a screen; the rest is in `-o json`
+
+
+@click.command(help=say("why"), epilog=say("why.examples"))
+@click.argument("ref", metavar="ID")
+@click.option("--before", "other", metavar="ID", help=say("opt.before"))
+@output_option
+def why(ref: str, other: str | None, output: str) -> None:
+    client = open_client()
+    told = client.before(ref, other) if other is not None else client.job(ref).why()
+    if output == "json":
+        print_json(told.raw)
+        return
+    lines = _before_lines(told) if other is not None else _why_lines(told)  # type: ignore[arg-type]
+    room = max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))
+    for indent, hang, text in lines:
+        for line in wrapped(printable(text), room, indent, hang):
+            click.echo(line)
+
+
+Line = tuple[str, str, str]  # what stands before the first line, before the following ones, and the text
+
+
+def _why_lines(told: Why) -> Iterator[Line]:
+    who = told.id if told.name in ("", told.id) else f"{told.id} ({told.name})"
+    if not told.sort:
+        yield "", "  ", say("why.state", who=who, state=state_label(told.state), reason=told.reason)
+        return
+    yield "", "  ", say("why.waits", who=who, sort=told.sort_words)
+    yield "  ", "  ", told.reason
+    yield from _listed([fact.words for fact in told.facts], MOST_FACTS)
+    yield from _queue(told)
+    yield from _remedies(told.remedies)
+
+
+def _listed(texts: Sequence[str], most: int) -> Iterator[Line]:
+    for text in texts[:most]:
+        yield "  - ", "    ", text
+    if len(texts) > most:
+        yield "  - ", "    ", say("why.more", count=len(texts) - most)
+
+
+def _queue(told: Why) -> Iterator[Line]:
+    if not told.position:
+        yield "", "", say("why.first")
+        return
+    yield "", "", say("why.behind", count=told.position)
+    for ahead in told.ahead[:MOST_AHEAD]:
+        yield "  ", "    ", _who_is_ahead(ahead)
+
+
+def _who_is_ahead(ahead: Ahead) -> str:
+    owner = f" {ahead.owner}" if ahead.owner else ""
+    name = f" {ahead.name}" if ahead.name and ahead.name != ahead.id else ""
+    return say("why.ahead", who=f"{ahead.id}{name}{owner}", group=ahead.group, rule=ahead.rule.words)
+
+
+def _remedies(remedies: Sequence[Remedy]) -> Iterator[Line]:
+    if not remedies:
+        return
+    yield "", "", say("why.remedies")
+    for number, remedy in enumerate(remedies[:MOST_REMEDIES], 1):
+        yield f"  {number}. ", "     ", remedy.words
+        yield "     ", "     ", remedy.command
+
+
+def _before_lines(told: Before) -> Iterator[Line]:
+    if not told.as_asked:
+        yield "", "", say("why.reversed", first=told.first, other=told.other)
+    yield "", "  ", say("why.before", first=told.first, other=told.other)
+    yield "  ", "  ", told.rule.words
+
+
+# --- lines --------------------------------------------------------------------------------------------------------
+
+
+def wrapped(text: str, room: int, indent: str = "", hang: str = "") -> Iterator[str]:
+    """The text in lines of at most this many columns. Chinese may break anywhere, other words stay whole."""
+    line, used, begun = indent, width(indent), False
+    for word in _PIECE.findall(text):
+        if begun and used + width(word.rstrip()) > room:
+            yield line.rstrip()
+            line, used, word = hang, width(hang), word.lstrip()
+        line += word
+        used += width(word)
+        begun = True
+    yield line.rstrip()
+
+
+# What is not broken: a Latin word or a single Chinese sign, with the signs that close it and the blanks after it.
+_PIECE = re.compile(r"[（“]*(?:[一-鿿]|[^\s一-鿿（“，。：；、）！？”]+)[，。：；、）！？”]*\s*|.")
+
+
+COMMANDS = (why,)

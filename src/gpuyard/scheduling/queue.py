@@ -1,0 +1,219 @@
+"""The order in which a pass asks everyone who waits, laid out: who is before whom, how many, and by which rule."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from heapq import nlargest
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.scheduling.line import Batch
+from gpuyard.scheduling.order import Key
+from gpuyard.scheduling.snapshot import Ahead
+
+if TYPE_CHECKING:
+    from gpuyard.scheduling.plan import Pass
+
+AHEAD_AT_MOST = 20
+
+
+class Place(NamedTuple):
+    """Where one stands: inside its group, and its group among the groups while it is the group's next."""
+
+    inside: Key
+    among: Key
+    batch: Batch
+    position: int
+    seq: int = 0  # when the pass asked it, for the heads of batches
+
+    @property
+    def id(self) -> str:
+        return self.inside[3]
+
+    @property
+    def submitted(self) -> float:
+        return self.inside[2]
+
+
+class Row:
+    """Those of one group in order. One that stands behind another comes no sooner than that one, whatever its own key:
+    `reached` is the largest key up to each."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self.places = sorted(places, key=lambda place: place.inside)
+        self.reached: list[Key] = []
+        for place in self.places:
+            self.reached.append(max(self.reached[-1], place.among) if self.reached else place.among)
+
+    def index(self, inside: Key) -> int:
+        return bisect_left(self.places, inside, key=lambda place: place.inside)
+
+    def reached_by(self, inside: Key, among: Key) -> Key:
+        """When one with this place would be asked."""
+        index = self.index(inside)
+        return max(self.reached[index - 1], among) if index else among
+
+    def blocker(self, index: int) -> Place:
+        """The one before it, or itself, that holds it back most."""
+        return max(self.places[: index + 1], key=lambda place: place.among)
+
+
+EMPTY = Row(())
+
+
+class Queue:
+    """Made from a pass that has gone through the line and is not undone yet."""
+
+    def __init__(self, one: Pass) -> None:
+        self._one = one
+        self._rows: dict[str, Row] = {}
+        waiting: dict[str, list[Place]] = {}
+        for batch, first in _first_waiting(one).items():
+            for position in range(first, len(batch.jobs)):
+                waiting.setdefault(batch.group, []).append(self.place(batch, position))
+        self._rows = {group: Row(places) for group, places in waiting.items()}
+        self._index = {place.id: (group, i) for group, row in self._rows.items() for i, place in enumerate(row.places)}
+
+    def place(self, batch: Batch, position: int, seq: int = 0) -> Place:
+        turns = self._one.turns
+        return Place(turns.inside(batch, position), turns.among(batch, position), batch, position, seq)
+
+    def number_before(self, id: str) -> int:
+        """How many that can start some day are asked before it."""
+        return sum(index for _, index in self._before(id))
+
+    def ahead_of(self, id: str) -> tuple[Ahead, ...]:
+        """The next ones before it, the nearest first, each with the rule that puts it there."""
+        nearest: list[tuple[Key, Key, Place]] = []
+        for row, index in self._before(id):
+            first = max(0, index - AHEAD_AT_MOST)
+            nearest += [(row.reached[i], row.places[i].inside, row.places[i]) for i in range(first, index)]
+        chosen = nlargest(AHEAD_AT_MOST, nearest, key=lambda one: one[:2])
+        return tuple(Ahead(place.id, self._rule(place, id)) for _, _, place in chosen)
+
+    def ranked(self, one: str, two: str) -> Ahead | None:
+        """Of two that wait: the one that is asked first, and why. None when one of them is not in the line."""
+        if one not in self._index or two not in self._index:
+            return None
+        first, other = sorted((one, two), key=self._reached)
+        group, index = self._index[first]
+        return Ahead(first, self._rule(self._rows[group].places[index], other))
+
+    def _reached(self, id: str) -> tuple[Key, Key]:
+        group, index = self._index[id]
+        row = self._rows[group]
+        return (row.reached[index], row.places[index].inside)
+
+    def _before(self, id: str) -> Iterator[tuple[Row, int]]:
+        """Each row with how many of it are asked before this one."""
+        found = self._index.get(id)
+        if found is None:
+            return
+        mine, index = found
+        reached = self._rows[mine].reached[index]
+        for group, row in self._rows.items():
+            yield row, index if group == mine else bisect_left(row.reached, reached)
+
+    def _rule(self, first: Place, other: str) -> Reason:
+        group, index = self._index[other]
+        row = self._rows[group]
+        behind = row.places[index]
+        if first.batch.group != group and first.among > behind.among:
+            behind = row.blocker(index)
+        return self.rule(first, behind)
+
+    def rule(self, first: Place, other: Place) -> Reason:
+        """Why the one comes before the other, with the numbers of both."""
+        same = first.batch.group == other.batch.group
+        group = self._one.books.groups.get(first.batch.group)
+        if not (same and group is not None and group.fifo):
+            by_head = self._by_head(first, other)
+            if by_head is not None:
+                return by_head
+            if same and first.inside[1] < other.inside[1]:
+                return self._by_use(first, other)
+            if not same and first.among[1] < other.among[1]:
+                return self._by_group_use(first, other)
+        return because(Code.RULE_AGE, mine=other.submitted, theirs=first.submitted)
+
+    def _by_head(self, first: Place, other: Place) -> Reason | None:
+        (guaranteed, person, _), (others, other_person, _) = first.among[0], other.among[0]
+        if guaranteed != others:
+            return self._by_guarantee(first.batch)
+        if person != other_person:
+            return because(Code.RULE_PEOPLE, who=first.batch.owner, place=person + 1)
+        turns = self._one.turns
+        theirs, mine = turns.turn(first.batch, first.position), turns.turn(other.batch, other.position)
+        if theirs.priority == mine.priority:
+            return None
+        points, waited = theirs.priority - first.batch.priority, self._one.now - first.submitted
+        facts = {"mine": mine.priority, "theirs": theirs.priority, "waited": waited, "points": points}
+        return because(Code.RULE_PRIORITY, **facts)
+
+    def _by_guarantee(self, batch: Batch) -> Reason:
+        guaranteed = self._one.books.purse.guaranteed
+        for resource in batch.amounts:
+            if (batch.group, resource) in guaranteed:
+                amount = guaranteed[batch.group, resource]
+                return because(Code.RULE_GUARANTEE, group=batch.group, resource=resource, guaranteed=amount)
+        return because(Code.RULE_GUARANTEE, group=batch.group)
+
+    def _by_group_use(self, first: Place, other: Place) -> Reason:
+        hours = self._one.turns.hours
+        theirs, mine = hours((first.batch.group, None)), hours((other.batch.group, None))
+        facts = {"other_group": other.batch.group, "other_use": round(mine, 1)}
+        return because(Code.RULE_SHARE, group=first.batch.group, use=round(theirs, 1), **facts)
+
+    def _by_use(self, first: Place, other: Place) -> Reason:
+        group, hours = first.batch.group, self._one.turns.hours
+        theirs, mine = hours((group, first.batch.owner)), hours((group, other.batch.owner))
+        facts = {"other_user": other.batch.owner, "other_use": round(mine, 1)}
+        return because(Code.RULE_USER_SHARE, group=group, user=first.batch.owner, use=round(theirs, 1), **facts)
+
+
+class Heads:
+    """The heads of the batches as the pass asked them: tells when a changed workload would be asked instead."""
+
+    def __init__(self, one: Pass, queue: Queue) -> None:
+        self._one, self._queue = one, queue
+        heads: dict[str, list[Place]] = {}
+        seen: set[Batch] = set()
+        for verdict in one.verdicts:
+            if verdict.batch not in seen and verdict.position < len(verdict.batch.jobs):
+                seen.add(verdict.batch)
+                heads.setdefault(verdict.batch.group, []).append(
+                    queue.place(verdict.batch, verdict.position, verdict.seq)
+                )
+        self._rows = {group: Row(places) for group, places in heads.items()}
+
+    def turn_of(self, batch: Batch, without: str) -> int | None:
+        """The place in the pass of a batch that is not in the line, in place of this workload. None: nobody asks it,
+        since an earlier one of its group holds all others."""
+        inside = self._one.turns.inside(batch, 0)
+        row = self._rows.get(batch.group, EMPTY)
+        before = [p for p in row.places[: row.index(inside)] if p.id != without or self._stays_before(p, inside)]
+        group = self._one.books.groups.get(batch.group)
+        if group is not None and group.fifo and before:
+            return None
+        if self._one.placements:
+            return self._one.verdicts[-1].seq + 1  # numbers moved during the pass: behind everyone, to be sure
+        reached = max([self._one.turns.among(batch, 0), *(place.among for place in before)])
+        last = max((place.seq for place in before), default=0)
+        for name, other in self._rows.items():
+            count = bisect_left(other.reached, reached) if name != batch.group else 0
+            last = max(last, other.places[count - 1].seq if count else 0)
+        return last + 1
+
+    def _stays_before(self, head: Place, inside: Key) -> bool:
+        """Without its head a batch still has the next of it, if that one is early enough."""
+        following = head.position + 1
+        return following < len(head.batch.jobs) and self._one.turns.inside(head.batch, following) < inside
+
+
+def _first_waiting(one: Pass) -> dict[Batch, int]:
+    """Each batch with the position of the first of it that waits."""
+    first: dict[Batch, int] = {}
+    for verdict in one.verdicts:
+        first[verdict.batch] = min(verdict.position, first.get(verdict.batch, verdict.position))
+    return first

@@ -1,0 +1,37 @@
+"""Why a workload waits, as a proof, and what would start it now. The answers are found by `inquiry` and `remedies`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpuyard.scheduling.books import Books
+from gpuyard.scheduling.inquiry import Inquiry
+from gpuyard.scheduling.remedies import remedies as look_for
+from gpuyard.scheduling.snapshot import Ahead, Why
+
+
+def why(books: Books, id: str, now: float, *, remedies: bool = True, groups: Sequence[str] = ()) -> Why | None:
+    """The proof. None when it does not wait, or is about to start. `groups`: others its owner could submit it in."""
+    inquiry = Inquiry(books, now)
+    try:
+        return asked(inquiry, id, remedies=remedies, groups=groups)
+    finally:
+        inquiry.close()
+
+
+def asked(inquiry: Inquiry, id: str, *, remedies: bool = True, groups: Sequence[str] = ()) -> Why | None:
+    """The same of a state that is kept open for several questions."""
+    proof = inquiry.why(id)
+    if proof is None or not remedies:
+        return proof
+    return replace(proof, remedies=look_for(inquiry, id, proof, groups))
+
+
+def ranked(books: Books, one: str, two: str, now: float) -> Ahead | None:
+    """Of two that wait: the one that is asked first, and by which rule."""
+    inquiry = Inquiry(books, now)
+    try:
+        return inquiry.ranked(one, two)
+    finally:
+        inquiry.close()
