@@ -47,7 +47,7 @@ stop: .venv/.server ## stop the platform; running work goes on
 	@if $(YARD) whoami >/dev/null 2>&1; then $(YARD) down --data "$(YARD_DATA)"; \
 	else echo "gpuyard is not running ($(YARD_DATA)). / gpuyard 没有运行。"; fi
 
-test: .venv/.dev system-packages ## set up and run the tests
+test: .venv/.dev system-packages $(if $(TORCH),.venv/.torch-$(TORCH)) ## set up and run the tests
 	$(BIN)/python -m pytest -m "not soak"
 
 check: .venv/.dev ## lint, format and types
@@ -92,6 +92,12 @@ clean: ## remove what the other targets made here (never the data)
 	@echo "Installing gpuyard (server, dev) into .venv"
 	@$(PIP) install -e ".[server,dev]"
 	@touch $@ .venv/.server
+
+# A real framework for the tests that train. It is large, so only where it is asked for: make test TORCH=2.13.0
+.venv/.torch-$(TORCH): .venv/.dev
+	@echo "Installing torch $(TORCH) into .venv"
+	@if $(PIP) install "torch==$(TORCH)"; then touch $@; \
+	else echo "!! torch could not be installed: the training that uses it is skipped."; fi
 
 # What the tests need from the system. Never fails: what cannot be installed is skipped, aloud.
 system-packages:

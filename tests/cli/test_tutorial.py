@@ -12,7 +12,8 @@ import pytest
 from tests.cli.yard import PROJECT, Yard
 
 READMES = [PROJECT / name for name in ("README.md", "README.zh.md")]
-PAGES = [PROJECT / "docs/tutorials" / name for name in ("first-job.md", "first-job.zh.md")]
+TUTORIALS = PROJECT / "docs/tutorials"
+PAGES = [TUTORIALS / name for name in ("first-job.md", "first-job.zh.md")]
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -27,10 +28,12 @@ def as_make_run_starts_it(yard: Yard) -> None:
     yard.up("--engine", "process", *cards[1].split())
 
 
-def test_both_languages_show_the_same_commands() -> None:
-    english, chinese = ([*blocks(page, "sh"), *blocks(page, "python")] for page in PAGES)
+@pytest.mark.parametrize("name", ["first-job", "preemption"])
+def test_both_languages_show_the_same_commands(name: str) -> None:
+    pages = (TUTORIALS / f"{name}.md", TUTORIALS / f"{name}.zh.md")
+    english, chinese = ([*blocks(page, "sh"), *blocks(page, "python")] for page in pages)
     assert english == chinese
-    assert len(english) >= 9
+    assert len(english) >= 7
 
 
 @pytest.mark.parametrize("kind", ["yaml", "python"])
@@ -61,6 +64,26 @@ def test_every_command_of_the_tutorial_works(yard: Yard) -> None:
     assert "my cards: " in done.stdout
     for words in ("hello", "epoch 2", "going on after epoch 3", "my turn", "hello from a file", "succeeded"):
         assert f"{words}\n" in done.stdout
+
+
+def test_every_command_of_the_lesson_on_preemption_works(yard: Yard) -> None:
+    first, *shell = blocks(TUTORIALS / "preemption.md", "sh")
+    assert first == "make run\n"
+    as_make_run_starts_it(yard)
+    done = run_in_bash(yard, "".join(shell))
+    assert done.returncode == 0, done.stdout + done.stderr
+    before, _, after = done.stdout.partition("my turn\n")
+    saved = re.findall(r"^saved step (\d+)$", after.partition("making room")[0], re.MULTILINE)
+    for words in (
+        "attempt 1 begins after step 0\n",
+        "making room",
+        "which has a higher priority",
+        f"at step {saved[-1]}",
+        f"attempt 2 begins after step {saved[-1]}\n",
+        "trained: 3.0\n",
+    ):
+        assert words in after, done.stdout + done.stderr
+    assert before
 
 
 def in_python(text: str) -> str:
