@@ -20,6 +20,7 @@ from pathlib import Path
 from gpuyard.devices.simulated import SimulatedProbe
 from gpuyard.domain.errors import EngineError
 from gpuyard.domain.reasons import Code
+from gpuyard.domain.usage import Progress
 from gpuyard.domain.workload import Cause, Life, Mount
 from gpuyard.engines.process.supervision import processes
 from tests.engines.places import Yard, is_alive, replica, wait_for
@@ -65,6 +66,14 @@ except EngineError as refused:
     assert refused.reason.code is Code.ENGINE_CANNOT
 else:
     raise AssertionError("mounts need root")
+
+saves = "sleep 0.1; echo 5 > $YARD_BEACON; echo x > $YARD_CHECKPOINT/model; sleep 1000"
+id = yard.launch(saves, replica(6), checkpoint="ck")
+model = data / "files" / "user" / "ann" / "ck" / "model"
+wait_for(lambda: model.exists() and yard.engine.progress({id: None}).get(id) == Progress(model.stat().st_mtime, 5))
+yard.engine.stop(id, None, 0.0)
+yard.ended(id)
+assert yard.engine.progress({id: None})[id].step == 5
 
 id = yard.launch("sleep 1000", replica(5))
 wait_for(lambda: yard.look(id).life is Life.RUNNING)
