@@ -25,6 +25,7 @@ class Batch:
         "jobs",
         "longest",
         "never",
+        "one_told_at",
         "owner",
         "payer",
         "priority",
@@ -44,7 +45,12 @@ class Batch:
         self.never: Reason | None = None  # set when no waiting will help
         self.told: Reason | None = None  # what its members were told last ...
         self.told_at = -inf  # ... and when
-        self.fresh: set[str] = set()  # members that were told nothing yet
+        self.one_told_at = -inf  # when one of them was last told something of its own
+        self.fresh: set[str] = set()  # members that were not told this
+
+    def place_of(self, workload: Workload) -> int:
+        """How many of the batch are before it."""
+        return bisect_left(self.jobs, (workload.submitted_at, workload.id))
 
 
 def longest_run(workload: Workload) -> float:
@@ -61,6 +67,7 @@ class Line:
         self.parked: dict[BatchKey, Batch] = {}  # those that can never start: nobody asks them
         self.workloads: dict[str, Workload] = {}
         self.resting: dict[str, Workload] = {}  # those that back off for a while
+        self.told: dict[str, Reason] = {}  # reasons that were told since their workload was last put
         self._batch_of: dict[str, tuple[BatchKey, Batch]] = {}
         self._bounded = 0  # how many wait whose end is sure
 
@@ -68,7 +75,7 @@ class Line:
         known = self.workloads.get(workload.id)
         if known is not None:
             if _same_place(known, workload):
-                self.workloads[workload.id] = workload
+                self._renew(known, workload)
                 return
             self.remove(workload.id)
         self.workloads[workload.id] = workload
@@ -77,12 +84,24 @@ class Line:
         else:
             self._stand(workload)
 
+    def _renew(self, known: Workload, workload: Workload) -> None:
+        """It stands where it stood. When its reason is not the one that was told, it will be told again."""
+        id = workload.id
+        self.workloads[id] = workload
+        if known.reason != workload.reason and self.told.pop(id, None) != workload.reason and id in self._batch_of:
+            self._batch_of[id][1].fresh.add(id)
+
+    def known_reason(self, id: str) -> Reason:
+        """What it was told last, whether or not its owner has put that back."""
+        return self.told.get(id) or self.workloads[id].reason
+
     def remove(self, id: str) -> None:
         workload = self.workloads.pop(id, None)
+        self.told.pop(id, None)
         if workload is None or self.resting.pop(id, None) is not None:
             return
         key, batch = self._batch_of.pop(id)
-        del batch.jobs[bisect_left(batch.jobs, (workload.submitted_at, id))]
+        del batch.jobs[batch.place_of(workload)]
         batch.fresh.discard(id)
         self._bounded -= batch.longest != inf
         if not batch.jobs:

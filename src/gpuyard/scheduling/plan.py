@@ -75,6 +75,7 @@ class Verdict(NamedTuple):
     batch: Batch
     position: int
     reason: Reason
+    alone: bool = False  # only that member: the others have a verdict of their own
 
 
 class _Given(NamedTuple):
@@ -111,15 +112,20 @@ class Pass:
             if reason is None:
                 asking.placed(batch)
                 continue
-            self.verdicts.append(Verdict(self._seq, batch, position, reason))
             group = self.books.groups.get(batch.group)
-            if group is None or not group.fifo:
+            if group is not None and group.fifo:
+                self._hold_group(asking, batch, position, reason)
+            else:
+                self.verdicts.append(Verdict(self._seq, batch, position, reason))
                 asking.waits(batch)
-                continue
-            ahead = batch.jobs[position][1]
-            behind = because(Code.FIFO, group=batch.group, ahead=ahead, ahead_name=self._name(ahead))
-            self.verdicts.append(Verdict(self._seq, batch, position + 1, behind))
-            self.verdicts += [Verdict(self._seq, *other, behind) for other in asking.group_waits(batch.group)]
+
+    def _hold_group(self, asking: Asking, batch: Batch, position: int, reason: Reason) -> None:
+        """Strictly first in, first out: everyone of the group waits behind the first."""
+        first = batch.jobs[position][1]
+        behind = because(Code.FIFO, group=batch.group, ahead=first, ahead_name=self._name(first))
+        self.verdicts.append(Verdict(self._seq, batch, position, reason, alone=True))
+        others = [(batch, position + 1), *asking.group_waits(batch.group)]
+        self.verdicts += [Verdict(self._seq, other, at, behind) for other, at in others if at < len(other.jobs)]
 
     def _ask(self, batch: Batch, position: int) -> Reason | None:
         """Place the batch's next and return None, or return why it waits."""
@@ -288,7 +294,8 @@ class Pass:
     def reasons(self) -> Iterator[tuple[str, Reason]]:
         """Everyone who waits, in the order in which they were asked; last those whom nobody asks."""
         for verdict in self.verdicts:
-            for _, id in verdict.batch.jobs[verdict.position :]:
+            last = verdict.position + 1 if verdict.alone else None
+            for _, id in verdict.batch.jobs[verdict.position : last]:
                 yield id, verdict.reason
         for id, workload in self.books.line.resting.items():
             yield id, _back_off(workload)
@@ -300,14 +307,7 @@ class Pass:
     def news(self) -> Iterator[tuple[str, Reason]]:
         """Those whose reason is not what they were told last. Only they cost anything."""
         for verdict in self.verdicts:
-            batch, reason = verdict.batch, verdict.reason
-            if self._is_old(batch, reason):
-                ids = sorted(batch.fresh)
-            else:
-                ids = [id for _, id in batch.jobs[verdict.position :]]
-                batch.told, batch.told_at = reason, self.now
-            yield from self._differing(ids, reason)
-            batch.fresh.clear()
+            yield from self._news_of_one(verdict) if verdict.alone else self._news_of_all(verdict)
         for id, workload in self.books.line.resting.items():
             yield from self._differing([id], _back_off(workload))
         for batch in self.books.line.parked.values():
@@ -316,14 +316,37 @@ class Pass:
                 yield from self._differing(sorted(batch.fresh), batch.never)
                 batch.fresh.clear()
 
+    def _news_of_one(self, verdict: Verdict) -> Iterator[tuple[str, Reason]]:
+        batch, reason = verdict.batch, verdict.reason
+        id = batch.jobs[verdict.position][1]
+        batch.fresh.add(id)  # it was not told what the others are told
+        same_kind = self.books.line.known_reason(id).code is reason.code
+        if not same_kind or self.now >= batch.one_told_at + TOLD_AGAIN_SECONDS:
+            batch.one_told_at = self.now
+            yield from self._differing([id], reason)
+
+    def _news_of_all(self, verdict: Verdict) -> Iterator[tuple[str, Reason]]:
+        batch, position = verdict.batch, verdict.position
+        if batch.told is None or not self._is_old(batch, verdict.reason):
+            ids = [id for _, id in batch.jobs[position:]]
+            batch.told, batch.told_at = verdict.reason, self.now
+        else:
+            place = batch.place_of
+            ids = [id for id in sorted(batch.fresh) if place(self.books.line.workloads[id]) >= position]
+        batch.fresh.difference_update(ids)
+        return self._differing(ids, batch.told)
+
     def _is_old(self, batch: Batch, reason: Reason) -> bool:
         if batch.told is None or batch.told.code is not reason.code:
             return False
         return batch.told == reason or self.now < batch.told_at + TOLD_AGAIN_SECONDS
 
     def _differing(self, ids: list[str], reason: Reason) -> Iterator[tuple[str, Reason]]:
-        workloads = self.books.line.workloads
-        return ((id, reason) for id in ids if workloads[id].reason != reason)
+        line = self.books.line
+        for id in ids:
+            if line.known_reason(id) != reason:
+                line.told[id] = reason
+                yield id, reason
 
     # --- the end --------------------------------------------------------------------------------------------------
 
