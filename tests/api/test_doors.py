@@ -56,7 +56,7 @@ def fill(path: str, names: dict[str, str]) -> str:
     return re.sub(r"{(\w+)}", lambda match: names[match.group(1)], path)
 
 
-NAMES = {"ref": "abcdefghij", "name": "nobody", "user": "nobody", "id": "t000", "digest": "0" * 64}
+NAMES = {"ref": "abcdefghij", "name": "nobody", "user": "nobody", "id": "t000", "digest": "0" * 64, "other": "abcdefghik"}
 
 
 def test_strangers_are_sent_away_from_every_door(server: Yard) -> None:
@@ -97,8 +97,9 @@ def test_other_tenants_objects_answer_exactly_like_none_at_all(fresh: Yard) -> N
     job = mara.post("/api/v1/workloads", json={"command": "true"}).json()["id"]
     fresh.start(job)
     token = mara.get("/api/v1/tokens").json()["items"][0]["id"]
-    theirs = {"ref": job, "name": "vision", "user": "mara", "id": token, "digest": "1" * 64}
-    nothing = {"ref": "zzzzzzzzzz", "name": "nowhere", "user": "nobody", "id": "t0", "digest": "2" * 64}
+    theirs = {"ref": job, "other": job, "name": "vision", "user": "mara", "id": token, "digest": "1" * 64}
+    none = "zzzzzzzzzz"
+    nothing = {"ref": none, "other": none, "name": "nowhere", "user": "nobody", "id": "t0", "digest": "2" * 64}
     asked = 0
     for method, path in every_route(fresh):
         if "{" not in path or "workdirs" in path:
