@@ -56,7 +56,14 @@ def fill(path: str, names: dict[str, str]) -> str:
     return re.sub(r"{(\w+)}", lambda match: names[match.group(1)], path)
 
 
-NAMES = {"ref": "abcdefghij", "name": "nobody", "user": "nobody", "id": "t000", "digest": "0" * 64, "other": "abcdefghik"}
+NAMES = {
+    "ref": "abcdefghij",
+    "name": "nobody",
+    "user": "nobody",
+    "id": "t000",
+    "digest": "0" * 64,
+    "other": "abcdefghik",
+}
 
 
 def test_strangers_are_sent_away_from_every_door(server: Yard) -> None:

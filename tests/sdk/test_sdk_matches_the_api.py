@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 from pydantic import BaseModel
 
-from gpuyard.api import models, why_models
+from gpuyard.api import models, policy_models, why_models
 from gpuyard.sdk import results
 from gpuyard.sdk.job import Job
 
@@ -32,6 +32,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (results.User, models.UserMade),
     (results.Member, models.MemberOut),
     (results.Group, models.GroupOut),
+    (results.Merge, policy_models.MergeOut),
     (results.Token, models.TokenMade),
     (results.AuditLine, models.AuditOut),
 ]
