@@ -54,6 +54,25 @@ def test_a_job_from_submit_to_its_log(client: gpuyard.Client) -> None:
     assert client.job("first").id == job.id
 
 
+def test_a_job_runs_where_its_labels_and_models_say(client: gpuyard.Client) -> None:
+    assert client.label("sim-2", {"zone": "north", "never": None}) == {"zone": "north"}
+    assert client.nodes()[1].labels == {"zone": "north"}
+    job = client.submit(
+        command=["sleep", "0"],
+        cards=1,
+        models=["nvidia"],
+        where={"labels": {"zone": "north"}},
+        together="spread",
+        checkpoint="out",
+        priority="low",
+    )
+    ended = job.wait(timeout=60)
+    assert [replica.node for replica in ended.attempts[0].replicas] == ["sim-2"]
+    assert (ended.together, ended.checkpoint, ended.priority) == ("spread", "out", 200)
+    assert ended.attempts[0].saved_at is None
+    assert client.label("sim-2", {"zone": None}) == {}
+
+
 def test_preview_pause_resume_rerun_and_stop(client: gpuyard.Client) -> None:
     assert client.preview(command="x", cards=4).starts
     job = client.submit(command="x", env={"YARD_SIM_SECONDS": "3600"})
