@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import inf
-from statistics import median
 from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment
@@ -39,7 +38,7 @@ def ends_by(workload: Workload, learned: tuple[float, ...], now: float) -> float
         return max(now, begun + spec.max_seconds + spec.grace_seconds)
     if len(learned) < LEAST_RUNS:
         return inf
-    return max(now, begun + median(learned))  # overdue: it may end at any moment
+    return max(now, begun + sorted(learned)[len(learned) // 2])  # overdue: it may end at any moment
 
 
 def latest_start(ask: Ask, rooms: Rooms, releases: Callable[[str], Iterable[Release]], now: float) -> Start | None:
