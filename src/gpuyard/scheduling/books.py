@@ -17,6 +17,7 @@ from gpuyard.scheduling.fit import Ask, ask_of
 from gpuyard.scheduling.line import Batch, Line
 from gpuyard.scheduling.quota import Amounts, Payer, Purse, amounts_of
 from gpuyard.scheduling.room import Rooms
+from gpuyard.scheduling.score import in_order
 from gpuyard.scheduling.share import Running, rate_of
 from gpuyard.scheduling.snapshot import JobName, Person, Snapshot
 
@@ -45,7 +46,7 @@ class Books:
         past: Mapping[Person, PastUse] | None = None,
         run_times: Mapping[JobName, tuple[float, ...]] | None = None,
     ) -> None:
-        self.nodes = tuple(nodes)
+        self.nodes = in_order(nodes, policy)  # so that no answer depends on how they were listed
         self.groups = groups
         self.policy = policy
         self.past: Mapping[Person, PastUse] = past if past is not None else {}
@@ -55,13 +56,13 @@ class Books:
         self.line = Line(self.ask_of, self._never)
         self.holding: dict[str, Workload] = {}
         self.held: dict[str, Holding] = {}
-        self.on_node: dict[str, dict[str, None]] = {}  # node -> who holds something there, in order of arrival
+        self.on_node: dict[str, dict[str, None]] = {}  # node -> who holds something there
         self.running: dict[Person, Running] = {}
         self.stopping: dict[str, Workload] = {}
         self.preemptible: dict[str, Workload] = {}  # running work that may be put back into the queue
         self.troubled = [room for room in self.rooms if any(card.trouble for card in room.node.cards)]
         self._asks: dict[Shape, Ask] = {}
-        self._never_fits: dict[Ask, Reason | None] = {}
+        self._never_fits: dict[tuple[Ask, str], Reason | None] = {}
 
     @staticmethod
     def of(snapshot: Snapshot) -> Books:
@@ -145,7 +146,7 @@ class Books:
         shape = (
             tuple(_shape(role) for role in spec.roles),
             spec.together if len(spec.roles) > 1 or spec.roles[0].replicas > 1 else Together.ANY,
-            workload.group if workload.group in policy.group_pools else "",
+            policy.group_pools.get(workload.group),
             spec.kind,
         )
         found = self._asks.get(shape)
@@ -159,9 +160,10 @@ class Books:
 
     def never_fits(self, batch: Batch) -> Reason | None:
         ask = batch.ask
-        if ask not in self._never_fits:
-            self._never_fits[ask] = explain.never(ask, self.nodes, self.empty, self.policy, batch.group)
-        return self._never_fits[ask]
+        key = (ask, batch.group if batch.group in self.policy.group_pools else "")  # the reason names such a group
+        if key not in self._never_fits:
+            self._never_fits[key] = explain.never(ask, self.nodes, self.empty, self.policy, batch.group)
+        return self._never_fits[key]
 
 
 def _shape(role: RoleSpec) -> Shape:

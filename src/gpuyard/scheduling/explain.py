@@ -178,7 +178,7 @@ def not_yet(ask: Ask, rooms: Rooms, troubled: Sequence[Room], on_node: Mapping[s
     if closest is None:  # every node that would do is away
         return because(Code.NO_NODES, nodes=[])
     resource, wanted, free = shortage(role.resources, closest)
-    jobs = list(on_node.get(closest.node.name, ()))[:NAMED_AT_MOST]
+    jobs = sorted(on_node.get(closest.node.name, ()))[:NAMED_AT_MOST]
     facts = {"resource": resource, "asked": wanted, "free": free, "node": closest.node.name, "jobs": jobs}
     return because(Code.BUSY, replicas=ask.replicas, **facts)
 

@@ -56,7 +56,7 @@ class Preemption:
     def clearing_for(self, claimant: str) -> list[str]:
         """The work that is ending to make room for it."""
         ending = [id for id, workload in self._books.stopping.items() if _makes_room_for(workload) == claimant]
-        return ending + [id for id, by in self._gone.items() if by == claimant]
+        return sorted(ending + [id for id, by in self._gone.items() if by == claimant])
 
     @cached_property
     def _evictable(self) -> list[Workload]:

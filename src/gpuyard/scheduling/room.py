@@ -16,7 +16,7 @@ from gpuyard.domain.cluster import Allotment, CardShare, Node, NodeState
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources
 from gpuyard.scheduling.rings import Rings, choose_chips, rings_of
-from gpuyard.scheduling.score import Key, key_for, rank_nodes
+from gpuyard.scheduling.score import Key, in_order, key_for
 from gpuyard.scheduling.sieve import Sieve
 
 OPEN_CPU_MILLI = 1000  # a replica without cards that leaves its CPU open gets one core
@@ -252,14 +252,13 @@ class Rooms:
     """All rooms and their shelves."""
 
     def __init__(self, nodes: Iterable[Node], policy: Policy, *, empty_and_well: bool = False) -> None:
-        ready = [node for node in nodes if node.state is NodeState.READY]
-        ranks = rank_nodes(ready, policy)
+        ready = in_order([node for node in nodes if node.state is NodeState.READY], policy)
         self.by_name: dict[str, Room] = {}
         self._policy = policy
         self._shelves: dict[Sieve, Shelf] = {}
         serial = 0
-        for node in ready:
-            room = Room(node, ranks[node.name], policy, serial, empty_and_well=empty_and_well)
+        for rank, node in enumerate(ready):
+            room = Room(node, rank, policy, serial, empty_and_well=empty_and_well)
             self.by_name[node.name] = room
             serial += len(room.stacks)
 

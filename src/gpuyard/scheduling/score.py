@@ -42,11 +42,10 @@ _KEYS: dict[Placing, Callable[[Stack], Key]] = {
 }
 
 
-def rank_nodes(nodes: Iterable[Node], policy: Policy) -> dict[str, int]:
+def in_order(nodes: Iterable[Node], policy: Policy) -> tuple[Node, ...]:
     """The admin's own order first, then by name as people count: node-9 before node-10."""
     named = {name: place for place, name in enumerate(policy.servers)}
-    ordered = sorted((node.name for node in nodes), key=lambda name: (named.get(name, len(named)), _natural(name)))
-    return {name: rank for rank, name in enumerate(ordered)}
+    return tuple(sorted(nodes, key=lambda node: (named.get(node.name, len(named)), _natural(node.name), node.name)))
 
 
 def _natural(name: str) -> tuple[tuple[int, str], ...]:
