@@ -2,221 +2,270 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.draw import a_job, a_node, groups_with
+from tests.scheduling import rules
+from tests.scheduling.worlds import NOW, held_by, worlds
 
-from gpuyard.domain.cluster import Allotment, Node, NodeState
-from gpuyard.domain.lifecycle import Placed, advance
-from gpuyard.domain.people import Quota
-from gpuyard.domain.policy import Ordering, Policy
-from gpuyard.domain.reasons import Code
-from gpuyard.domain.workload import Workload
-from gpuyard.scheduling.plan import plan, preview
-from gpuyard.scheduling.quota import amounts_of
-from gpuyard.scheduling.snapshot import Placement, Plan, Snapshot
+from gpuyard.domain.people import Group
+from gpuyard.domain.policy import Ordering
+from gpuyard.domain.reasons import NEVER_STARTS, Code
+from gpuyard.domain.workload import State, Workload
+from gpuyard.scheduling.books import Books
+from gpuyard.scheduling.plan import decide, plan, preview
+from gpuyard.scheduling.snapshot import Plan, Snapshot
 
-# Without fair share and rings: the order is priority, then age, and any number of chips will do.
-BY_AGE = Policy(order=Ordering(fair_share=False), rings={})
-DEVICES = st.sampled_from(["nvidia", "ascend"])
+Law = Callable[[Snapshot], None]
+EXAMPLES = 150
 
 
-@st.composite
-def nodes(draw: st.DrawFn) -> tuple[Node, ...]:
-    count = draw(st.integers(1, 4))
-    return tuple(
-        a_node(
-            f"n{i}",
-            draw(st.integers(0, 8)),
-            cpu=draw(st.integers(1, 16)),
-            memory_gib=draw(st.integers(1, 64)),
-            device=draw(DEVICES),
-            state=draw(st.sampled_from([NodeState.READY] * 4 + [NodeState.LOST, NodeState.CORDONED])),
-            held=tuple(draw(st.sets(st.integers(0, 7), max_size=1))),
-        )
-        for i in range(count)
-    )
+def everywhere(examples: int = EXAMPLES, **sizes: int) -> Callable[[Law], Law]:
+    """The law holds in all worlds."""
+
+    def dress(law: Law) -> Law:
+        return settings(max_examples=examples, deadline=None)(given(worlds(**sizes))(law))
+
+    return dress
 
 
-@st.composite
-def jobs(draw: st.DrawFn, prefix: str, most: int) -> tuple[Workload, ...]:
-    return tuple(
-        a_job(
-            f"{prefix}{i:07d}",
-            cards=draw(st.sampled_from([0, 0.25, 0.5, 1, 1, 2, 4, 8, 16])),
-            device=draw(DEVICES),
-            cpu=draw(st.one_of(st.none(), st.integers(1, 8))),
-            memory_gib=draw(st.one_of(st.none(), st.integers(1, 16))),
-            replicas=draw(st.integers(1, 3)),
-            priority=draw(st.sampled_from([1, 500, 500, 1000])),
-            at=float(draw(st.integers(0, 5))),
-            owner=draw(st.sampled_from(["ann", "bob"])),
-            group=draw(st.sampled_from(["vision", "speech"])),
-        )
-        for i in range(draw(st.integers(0, most)))
-    )
+def placed(outcome: Plan) -> dict[str, Mapping[tuple[str, int], object]]:
+    return {p.workload: dict(p.allotments) for p in outcome.placements}
 
 
-QUOTAS = st.lists(
-    st.builds(
-        Quota,
-        st.sampled_from(["vision", "speech"]),
-        st.sampled_from(["nvidia", "ascend", "cpu"]),
-        st.integers(0, 12).map(lambda n: n * 1000),
-        st.sampled_from([None, "ann", "bob"]),
-    ),
-    max_size=3,
-    unique_by=lambda q: (q.group, q.resource, q.user),
-)
+def by_id(world: Snapshot) -> dict[str, Workload]:
+    return {workload.id: workload for workload in (*world.queue, *world.holding)}
 
 
-@st.composite
-def worlds(draw: st.DrawFn) -> Snapshot:
-    """A queue, and running work that an earlier plan really placed."""
-    machines = draw(nodes())
-    earlier = plan(Snapshot(0.0, machines, draw(jobs("run", 5)), policy=BY_AGE))
-    holding = tuple(_holding(placement) for placement in earlier.placements)
-    return Snapshot(10.0, machines, draw(jobs("job", 6)), holding, groups_with(draw(QUOTAS)), BY_AGE)
+# --- what is given out --------------------------------------------------------------------------------------------
 
 
-def _holding(placement: Placement) -> Workload:
-    job = a_job(placement.workload, replicas=len(placement.allotments))
-    return advance(job, Placed(placement.allotments), 0.0).workload
-
-
-def given_out(world: Snapshot, outcome: Plan) -> list[Allotment]:
-    held = [r.allotment for w in world.holding if w.attempt for r in w.attempt.replicas]
-    return held + [a for p in outcome.placements for a in p.allotments.values()]
-
-
-@given(worlds())
-@settings(max_examples=300, deadline=None)
+@everywhere(250)
 def test_no_card_core_or_byte_is_given_twice(world: Snapshot) -> None:
+    before = [one for workload in world.holding for one in rules.allotments(workload)]
+    new = [one for p in plan(world).placements for one in p.allotments.values()]
+    assert not rules.overgiven(world.nodes, before + new)
+
+
+@everywhere(250)
+def test_everyone_gets_what_was_asked_where_it_may_be_and_whole(world: Snapshot) -> None:
+    """Models, pins, labels, pools, rings, shares, one node or spread, fair amounts, ready nodes, well cards."""
+    known = by_id(world)
+    for placement in plan(world).placements:
+        assert not list(rules.faults_of_gang(world, known[placement.workload], placement.allotments))
+
+
+@everywhere()
+def test_everyone_in_the_queue_starts_or_has_a_reason(world: Snapshot) -> None:
     outcome = plan(world)
-    cards: Counter[tuple[str, int]] = Counter()
-    cpu: Counter[str] = Counter()
-    memory: Counter[str] = Counter()
-    for allotment in given_out(world, outcome):
-        cpu[allotment.node] += allotment.cpu_milli
-        memory[allotment.node] += allotment.memory
-        for share in allotment.cards:
-            cards[allotment.node, share.index] += share.milli
-    capacity = {node.name: node for node in world.nodes}
-    assert all(amount <= 1000 for amount in cards.values())
-    assert all(amount <= capacity[name].cpu_milli for name, amount in cpu.items())
-    assert all(amount <= capacity[name].memory for name, amount in memory.items())
+    starts = [p.workload for p in outcome.placements]
+    assert sorted([*starts, *outcome.waiting]) == sorted(workload.id for workload in world.queue)
 
 
-@given(worlds())
-@settings(max_examples=300, deadline=None)
-def test_everyone_is_placed_whole_on_ready_nodes_and_well_cards_or_has_a_reason(world: Snapshot) -> None:
+@everywhere(250)
+def test_no_limit_is_passed_by_what_a_plan_adds(world: Snapshot) -> None:
     outcome = plan(world)
-    placed = {p.workload: p for p in outcome.placements}
-    assert placed.keys() | outcome.waiting.keys() == {w.id for w in world.queue}
-    assert not placed.keys() & outcome.waiting.keys()
-    machines = {node.name: node for node in world.nodes}
-    for workload in world.queue:
-        if workload.id not in placed:
-            continue
-        allotments = placed[workload.id].allotments
-        role = workload.spec.roles[0]
-        assert len(allotments) == role.replicas
-        for allotment in allotments.values():
-            node = machines[allotment.node]
-            assert node.state is NodeState.READY
-            wanted = role.resources.cards
-            assert allotment.cards_milli == (wanted.milli if wanted else 0)
-            for share in allotment.cards:
-                card = node.cards[share.index]
-                assert not card.trouble
-                assert wanted is not None
-                assert card.device == wanted.device
-
-
-@given(worlds())
-@settings(max_examples=300, deadline=None)
-def test_no_quota_is_exceeded_by_what_the_plan_adds(world: Snapshot) -> None:
-    outcome = plan(world)
-    by_id = {w.id: w for w in world.queue}
     for quota in (quota for group in world.groups.values() for quota in group.quotas):
-        before = after = 0
-        for workload in world.holding:
-            if workload.group == quota.group and quota.user in (None, workload.owner) and workload.attempt:
-                before += amounts_of(r.allotment for r in workload.attempt.replicas).get(quota.resource, 0)
-        for placement in outcome.placements:
-            workload = by_id[placement.workload]
-            if workload.group == quota.group and quota.user in (None, workload.owner):
-                after += amounts_of(placement.allotments.values()).get(quota.resource, 0)
-        assert not after or quota.limit is None or before + after <= quota.limit
+        before = rules.used(world, None, quota.resource, quota.group, quota.user)
+        after = rules.used(world, outcome, quota.resource, quota.group, quota.user)
+        assert after == before or quota.limit is None or after <= quota.limit
 
 
-@given(worlds())
-@settings(max_examples=200, deadline=None)
+@everywhere(250)
+def test_work_that_cannot_be_taken_back_never_eats_into_what_is_guaranteed_to_others(world: Snapshot) -> None:
+    outcome = plan(world)
+    for resource in rules.promised(world.groups):
+
+        def beyond(group: str, after: Plan | None, resource: str = resource) -> int:
+            firm = rules.used(world, after, resource, group, firm=True)
+            return max(0, firm - rules.guaranteed(world.groups, group, resource))
+
+        names = rules.names_of_groups(world)
+        if any(beyond(group, outcome) > beyond(group, None) for group in names):
+            assert sum(beyond(group, outcome) for group in names) <= rules.common_part(world, resource)
+
+
+# --- the same answer ----------------------------------------------------------------------------------------------
+
+
+@everywhere()
 def test_the_same_world_gives_the_same_plan_in_whatever_order_it_is_listed(world: Snapshot) -> None:
-    turned = replace(world, queue=world.queue[::-1], holding=world.holding[::-1])
+    turned = replace(
+        world,
+        nodes=world.nodes[::-1],
+        queue=world.queue[::-1],
+        holding=world.holding[::-1],
+        groups=dict(reversed(world.groups.items())),
+    )
     first, second = plan(world), plan(turned)
-    assert {p.workload: p.allotments for p in first.placements} == {p.workload: p.allotments for p in second.placements}
-    assert {id: r.code for id, r in first.waiting.items()} == {id: r.code for id, r in second.waiting.items()}
+    assert placed(first) == placed(second)
+    assert set(first.evictions) == set(second.evictions)
+    assert dict(first.waiting) == dict(second.waiting)
 
 
-@given(worlds())
-@settings(max_examples=200, deadline=None)
-def test_later_work_never_delays_an_earlier_waiter(world: Snapshot) -> None:
-    """Whoever is placed in the full world while an earlier one waits would leave that one waiting all the same."""
+@given(worlds(), st.integers(0, 2**32))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_books_kept_through_any_changes_decide_the_same_as_new_ones(world: Snapshot, seed: int) -> None:
+    """Work comes, goes, starts, stops and comes back before it stands as it does now; passes are made in between."""
+    chance = Random(seed)
+    books = Books(world.nodes, world.groups, world.policy, world.past, world.run_times)
+    everything = [*world.queue, *world.holding]
+    for _ in range(3 * len(everything)):
+        workload = chance.choice(everything)
+        match chance.randrange(5):
+            case 0:
+                books.remove(workload.id)
+            case 1:
+                books.put(replace(workload, state=State.PAUSED))
+            case 2:
+                books.put(replace(workload, state=State.QUEUED, submitted_at=workload.submitted_at - 1))
+            case 3:
+                decide(books, NOW - 50, news_only=chance.random() < 0.5)
+            case _:
+                books.put(workload)
+    chance.shuffle(everything)
+    for workload in everything:
+        books.put(workload)
+    kept, new = decide(books, NOW), plan(world)
+    assert placed(kept) == placed(new)
+    assert {p.workload: p.turn for p in kept.placements} == {p.workload: p.turn for p in new.placements}
+    assert set(kept.evictions) == set(new.evictions)
+    assert dict(kept.waiting) == dict(new.waiting)
+
+
+@everywhere()
+def test_a_decision_leaves_the_books_as_they_were(world: Snapshot) -> None:
+    books = Books.of(world)
+    books.line.wake(NOW)
+    before = state_of(books)
+    first = decide(books, NOW)
+    assert state_of(books) == before
+    assert decide(books, NOW) == first
+
+
+def state_of(books: Books) -> dict[str, object]:
+    """Everything a later decision could depend on."""
+    purse, line = books.purse, books.line
+    return {
+        "rooms": {
+            room.node.name: (
+                room.cpu,
+                room.memory,
+                dict(room.cards),
+                list(room.keeps),
+                [(stack.whole, stack.milli) for stack in room.stacks],
+            )
+            for room in books.rooms
+        },
+        "empty": {room.node.name: (room.cpu, room.memory, dict(room.cards)) for room in books.empty},
+        "used": {key: amount for key, amount in purse._used.items() if amount},
+        "firm": {key: amount for key, amount in purse._firm.items() if amount},
+        "beyond": dict(purse._firm_beyond),
+        "kept": dict(purse._kept),
+        "line": {(batch.group, batch.owner, batch.priority, tuple(batch.jobs)) for batch in line.batches()},
+        "parked": {tuple(batch.jobs) for batch in line.parked.values()},
+        "resting": set(line.resting),
+        "held": dict(books.held),
+        "on node": {node: set(ids) for node, ids in books.on_node.items() if ids},
+        "stopping": set(books.stopping),
+        "preemptible": set(books.preemptible),
+    }
+
+
+@everywhere()
+def test_a_second_pass_over_the_outcome_starts_and_stops_nobody_else(world: Snapshot) -> None:
     outcome = plan(world)
+    again = plan(carried_out(world, outcome))
+    assert not again.placements
+    assert not again.evictions
+
+
+def carried_out(world: Snapshot, outcome: Plan) -> Snapshot:
+    from tests.scheduling.worlds import ending
+
+    known, starts = by_id(world), placed(outcome)
+    victims = {eviction.workload: eviction.by for eviction in outcome.evictions}
+    new = tuple(held_by(known[p.workload], p.allotments, NOW) for p in outcome.placements)
+    old = tuple(ending(w, victims[w.id]) if w.id in victims else w for w in world.holding)
+    return replace(world, queue=tuple(w for w in world.queue if w.id not in starts), holding=old + new)
+
+
+# --- the order ----------------------------------------------------------------------------------------------------
+
+
+def by_priority_and_age(world: Snapshot) -> Snapshot:
+    """The same world with an order that stands before anybody is asked."""
+    order = replace(world.policy.order, fair_share=False, people=(), age_points=0)
+    groups = {
+        name: replace(group, fifo=False, quotas=tuple(replace(q, guaranteed=0) for q in group.quotas))
+        for name, group in world.groups.items()
+    }
     queue = sorted(world.queue, key=lambda w: (-w.spec.priority, w.submitted_at, w.id))
-    for position, workload in enumerate(queue):
-        without_later = plan(replace(world, queue=tuple(queue[: position + 1])))
-        assert (workload.id in outcome.waiting) == (workload.id in without_later.waiting)
+    return replace(world, policy=replace(world.policy, order=order), groups=groups, queue=tuple(queue))
 
 
-@given(worlds())
-@settings(max_examples=200, deadline=None)
-def test_a_second_pass_over_the_outcome_places_nobody_else(world: Snapshot) -> None:
+@everywhere()
+def test_what_becomes_of_one_never_depends_on_those_asked_after_it(world: Snapshot) -> None:
+    """So later work never delays an earlier one that waits: it starts, or waits for the same reason, without them."""
+    world = by_priority_and_age(world)
+    if any(w.spec.max_seconds is None for w in world.queue) and any(w.spec.max_seconds for w in world.queue):
+        # Whether anybody waits whose end is sure is known to all; let it be so in every one of these worlds.
+        endless = replace(world.queue[0].spec.roles[0], replicas=10**6)
+        sure = replace(world.queue[0].spec, roles=(endless,), max_seconds=1.0)
+        world = replace(world, queue=(replace(world.queue[0], id="asure00000", spec=sure), *world.queue))
     outcome = plan(world)
-    placed = {p.workload: p.allotments for p in outcome.placements}
-    by_id = {w.id: w for w in world.queue}
-    started = tuple(advance(by_id[id], Placed(allotments), 10.0).workload for id, allotments in placed.items())
-    after = replace(world, queue=tuple(w for w in world.queue if w.id not in placed), holding=world.holding + started)
-    assert not plan(after).placements
+    for position in range(len(world.queue)):
+        without_later = plan(replace(world, queue=world.queue[: position + 1]))
+        id = world.queue[position].id
+        assert placed(without_later).get(id) == placed(outcome).get(id)
+        assert without_later.waiting.get(id) == outcome.waiting.get(id)
 
 
-@given(worlds())
-@settings(max_examples=200, deadline=None)
-def test_what_never_fits_does_not_fit_an_empty_cluster_either(world: Snapshot) -> None:
-    outcome = plan(world)
-    never = {Code.NEVER_FITS, Code.NEEDS_REPLICAS, Code.NO_SUCH_DEVICE, Code.NO_NODES}
+@everywhere(80)
+def test_a_preview_is_what_submitting_it_does(world: Snapshot) -> None:
+    for workload in world.queue[:3]:
+        others = replace(world, queue=tuple(w for w in world.queue if w.id != workload.id))
+        answer, outcome = preview(others, workload), plan(world)
+        assert answer.starts == (workload.id not in outcome.waiting)
+        assert answer.reason == outcome.waiting.get(workload.id)
+        if answer.starts:
+            nodes = {one.node for p in outcome.placements if p.workload == workload.id for one in p.allotments.values()}
+            assert set(answer.nodes) == nodes
+
+
+# --- never --------------------------------------------------------------------------------------------------------
+
+
+def alone_on_an_empty_cluster(world: Snapshot, workload: Workload) -> Plan:
     well = tuple(replace(n, cards=tuple(replace(c, trouble="", holder_pid=0) for c in n.cards)) for n in world.nodes)
-    for workload in world.queue:
-        alone = plan(Snapshot(10.0, well, (workload,), policy=BY_AGE))
-        reason = outcome.waiting.get(workload.id)
-        if reason is not None and reason.code in never:
+    return plan(replace(world, nodes=well, queue=(replace(workload, not_before=0.0),), holding=()))
+
+
+@everywhere(100)
+def test_what_never_starts_does_not_start_on_an_empty_cluster_either_and_what_waits_does(world: Snapshot) -> None:
+    for id, reason in plan(world).waiting.items():
+        alone = alone_on_an_empty_cluster(world, by_id(world)[id])
+        if reason.code in NEVER_STARTS:
             assert not alone.placements
-        elif reason is not None and reason.code in {Code.BUSY, Code.ORDER, Code.CARD_HELD}:
+        elif reason.code in {Code.BUSY, Code.ORDER, Code.CARD_HELD, Code.FIFO, Code.OVER_QUOTA, Code.CLEARING}:
             assert alone.placements
 
 
-@given(worlds())
-@settings(max_examples=200, deadline=None)
+@everywhere(100)
 def test_needs_replicas_really_starts_on_an_empty_cluster_when_asked_that_way(world: Snapshot) -> None:
+    world = replace(world, groups={}, policy=replace(world.policy, rings={}))
     for workload in world.queue:
-        reason = plan(Snapshot(10.0, world.nodes, (workload,), policy=BY_AGE)).waiting.get(workload.id)
-        if reason is None or reason.code is not Code.NEEDS_REPLICAS:
+        reason = plan(replace(world, queue=(workload,), holding=())).waiting.get(workload.id)
+        if reason is None or reason.code is not Code.NEEDS_REPLICAS or len(workload.spec.roles) > 1:
             continue
-        asked = workload.spec.roles[0].resources.cards
-        assert asked is not None
-        split = a_job(cards=reason.facts["each"], device=asked.device, replicas=reason.facts["replicas"])
-        well = tuple(replace(n, cards=tuple(replace(c, trouble="") for c in n.cards)) for n in world.nodes)
-        assert plan(Snapshot(10.0, well, (split,), policy=BY_AGE)).placements
-
-
-@given(worlds())
-@settings(max_examples=100, deadline=None)
-def test_a_preview_is_what_submitting_it_does(world: Snapshot) -> None:
-    job = a_job("zpreview01", cards=1, at=9.0)
-    answer = preview(world, job)
-    outcome = plan(replace(world, queue=(*world.queue, job)))
-    assert answer.starts == ("zpreview01" not in outcome.waiting)
+        (role,) = workload.spec.roles
+        assert role.resources.cards is not None
+        each = replace(role.resources, cards=replace(role.resources.cards, milli=reason.facts["each"] * 1000))
+        open_amounts = replace(each, cpu_milli=None, memory=None)
+        split = replace(role, replicas=reason.facts["replicas"], resources=open_amounts)
+        spec = replace(workload.spec, roles=(split,))
+        assert alone_on_an_empty_cluster(world, replace(workload, spec=spec)).placements
