@@ -90,7 +90,7 @@ class SimulatedStage(Stage):
         self.engine = SimulatedEngine(virtual_nodes(1, 2), lambda: self._now, logs=folder)
 
     def work(self, id: ReplicaId, seconds: float, exit_code: int = 0, *, is_deaf: bool = False) -> LaunchRequest:
-        env = [("YARD_SIM_SECONDS", str(seconds)), ("YARD_SIM_EXIT", str(exit_code))]
+        env = [("YARD_SIM_SECONDS", str(seconds)), ("YARD_SIM_EXIT", str(exit_code)), ("YARD_SIM_START_SECONDS", "0.1")]
         return _simulated_request(id, [*env, ("YARD_SIM_DEAF", "1")] if is_deaf else env)
 
     def saving_work(self, id: ReplicaId) -> LaunchRequest:

@@ -73,8 +73,8 @@ class Engine(Protocol):
         """Replicas whose life may have changed since this was last asked. None: unknown, look at all.
 
         Whoever asks need not look at thousands that go on as before. It is a hint: a change may be missing from it (a
-        supervisor was killed), so a look at everything now and then stays necessary; and one that happens while a
-        launch is still under way is named then, so what was just launched must be looked at once in any case.
+        supervisor was killed), so a look at everything now and then stays necessary; and what happens before `launch`
+        returns may be named before or not at all, so what was just launched must be looked at once in any case.
         """
 
     def close(self) -> None:
