@@ -187,23 +187,51 @@ class Heads:
                 )
         self._rows = {group: Row(places) for group, places in heads.items()}
 
-    def turn_of(self, batch: Batch, without: str) -> int | None:
-        """The place in the pass of a batch that is not in the line, in place of this workload. None: nobody asks it,
-        since an earlier one of its group holds all others."""
-        inside = self._one.turns.inside(batch, 0)
+    def turn_of(self, batch: Batch, instead_of: str) -> int | None:
+        """The place in the pass of a batch that is not in the line, in place of this workload. None when nobody asks,
+        or when the exchange would move others, so that the pass tells nothing about it."""
+        inside, among = self._one.turns.inside(batch, 0), self._one.turns.among(batch, 0)
         row = self._rows.get(batch.group, EMPTY)
-        before = [p for p in row.places[: row.index(inside)] if p.id != without or self._stays_before(p, inside)]
-        group = self._one.books.groups.get(batch.group)
-        if group is not None and group.fifo and before:
+        index = row.index(inside)
+        before = [p for p in row.places[:index] if p.id != instead_of or self._stays_before(p, inside)]
+        if self._is_fifo(batch.group) and before:
             return None
         if self._one.placements:
-            return self._one.verdicts[-1].seq + 1  # numbers moved during the pass: behind everyone, to be sure
-        reached = max([self._one.turns.among(batch, 0), *(place.among for place in before)])
+            last = max((verdict.seq for verdict in self._one.verdicts), default=0)
+            return last + 1  # numbers moved during the pass: behind everyone, to be sure
+        reached = max([among, *(place.among for place in before)])
+        seq = self._seq(batch.group, before, reached)
+        if any(place.seq < seq and place.id != instead_of for place in row.places[index:]):
+            return None  # it would hold back one that was asked before it
+        return seq if self._leaves_quietly(instead_of, batch.group, seq, reached) else None
+
+    def _seq(self, group: str, before: list[Place], reached: Key) -> int:
         last = max((place.seq for place in before), default=0)
         for name, other in self._rows.items():
-            count = bisect_left(other.reached, reached) if name != batch.group else 0
+            count = bisect_left(other.reached, reached) if name != group else 0
             last = max(last, other.places[count - 1].seq if count else 0)
         return last + 1
+
+    def _leaves_quietly(self, id: str, new_group: str, seq: int, reached: Key) -> bool:
+        """Does everyone who is asked before the changed one stand as before once this one has left its place?"""
+        old = self._one.books.line.batch_of(id)
+        if old is None or old.never is not None:
+            return True
+        mine = self._queue.place(old, next(i for i, (_, job) in enumerate(old.jobs) if job == id))
+        row = self._rows[old.group]
+        index = row.index(mine.inside)
+        before = [place for place in row.places[:index] if place.id != id]
+        if seq > self._seq(old.group, before, max([mine.among, *(place.among for place in before)])):
+            return False
+        if new_group == old.group:
+            return True
+        if self._is_fifo(old.group):
+            return False
+        return not any(p.id != id and p.seq >= seq and p.among < reached for p in row.places[index:])
+
+    def _is_fifo(self, name: str) -> bool:
+        group = self._one.books.groups.get(name)
+        return group is not None and group.fifo
 
     def _stays_before(self, head: Place, inside: Key) -> bool:
         """Without its head a batch still has the next of it, if that one is early enough."""
