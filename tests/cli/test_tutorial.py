@@ -28,7 +28,7 @@ def as_make_run_starts_it(yard: Yard) -> None:
     yard.up("--engine", "process", *cards[1].split())
 
 
-@pytest.mark.parametrize("name", ["first-job", "preemption"])
+@pytest.mark.parametrize("name", ["first-job", "preemption", "queue"])
 def test_both_languages_show_the_same_commands(name: str) -> None:
     pages = (TUTORIALS / f"{name}.md", TUTORIALS / f"{name}.zh.md")
     english, chinese = ([*blocks(page, "sh"), *blocks(page, "python")] for page in pages)
@@ -84,6 +84,16 @@ def test_every_command_of_the_lesson_on_preemption_works(yard: Yard) -> None:
     ):
         assert words in after, done.stdout + done.stderr
     assert before
+
+
+def test_every_command_of_the_lesson_on_the_queue_works(yard: Yard) -> None:
+    first, *shell = blocks(TUTORIALS / "queue.md", "sh")
+    assert first == "make run\n"
+    as_make_run_starts_it(yard)
+    done = run_in_bash(yard, "".join(shell))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ("It waits for running work to end", "What would start it now", "our own cards\n", "guaranteed"):
+        assert words in done.stdout, done.stdout + done.stderr
 
 
 def in_python(text: str) -> str:

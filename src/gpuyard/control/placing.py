@@ -19,7 +19,7 @@ def decided(picture: Picture, plan: Plan, now: float) -> Changes:
     for eviction in plan.evictions:
         _evict(changes, eviction, now)
     for placement in plan.placements:
-        changes.apply(placement.workload, Placed(placement.allotments, _facts(placement)), now)
+        changes.apply(placement.workload, Placed(placement.allotments, _facts(placement, plan)), now)
         simulated = sum(len(a.cards) for a in placement.allotments.values() if a.simulated)
         if simulated:
             _label(changes, placement.workload, simulated, now)
@@ -43,13 +43,17 @@ def _evict(changes: Changes, eviction: Eviction, now: float) -> None:
     changes.apply(victim.id, event, now)
 
 
-def _facts(placement: Placement) -> dict[str, Any]:
+def _facts(placement: Placement, plan: Plan) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if placement.turn is not None:
         turn = asdict(placement.turn)
         facts["turn"] = {name: round(value, 4) if isinstance(value, float) else value for name, value in turn.items()}
     if placement.passed:
         facts["passed"] = list(placement.passed)
+    if placement.gap is not None:
+        facts["backfill"] = {"ends_by": placement.gap[0], "starts_at": placement.gap[1]}
+    if plan.uses:
+        facts["uses"] = {who: round(use, 4) for who, use in plan.uses.items()}
     return facts
 
 

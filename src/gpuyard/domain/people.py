@@ -42,7 +42,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Of one resource: the most in use at a time, and what is guaranteed. For the whole group, or for one user inside it.
+    """Of one resource: the most in use at a time, and what is guaranteed. For a whole group, or for one user inside it.
 
     resource is a device type (thousandths of a card), `cpu` (thousandths of a core) or `memory` (bytes).
     What is guaranteed may be lent to others while it is idle, and is taken back from preemptible work when needed.

@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment
-from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling import explain
 from gpuyard.scheduling.backfill import START_SECONDS, Release, ends_by, latest_start
@@ -26,6 +26,7 @@ from gpuyard.scheduling.room import ALONE, Keep, Room, Standing
 from gpuyard.scheduling.share import rate_of
 from gpuyard.scheduling.snapshot import Eviction, Placement, Plan, Preview, Snapshot
 
+USES_AT_MOST = 8  # and the use of so many
 PASSED_AT_MOST = 5  # of those a placement passed by, this many are written down
 CLAIMS_AT_MOST = 8  # searches for victims in one pass
 TIMED_AT_MOST = 4  # waiting workloads whose latest start is worked out in one pass
@@ -42,8 +43,9 @@ def decide(books: Books, now: float, *, news_only: bool = False) -> Plan:
     one = Pass(books, now)
     one.run()
     waiting = dict(one.news() if news_only else one.reasons())
+    uses = one.uses() if one.placements else {}
     one.undo()
-    return Plan(tuple(one.placements), waiting, tuple(one.evictions))
+    return Plan(tuple(one.placements), waiting, tuple(one.evictions), uses)
 
 
 def preview(snapshot: Snapshot, workload: Workload) -> Preview:
@@ -84,6 +86,12 @@ class _Given(NamedTuple):
     allotments: Allotments
 
 
+class _NoRoom(NamedTuple):
+    ends_by: float  # of the one that tried: one that is over later will not fit either
+    reason: Reason
+    starts_at: float  # when there will be room at the latest; minus infinity when nobody knows
+
+
 class Pass:
     """The state of one pass over the books. Until `undo` the books are as if its placements were made."""
 
@@ -96,7 +104,7 @@ class Pass:
         self.turns = Turns(books, now)
         self.preemption = Preemption(books, now)
         self._given: list[_Given] = []
-        self._no_room: dict[Ask, tuple[float, Reason]] = {}  # asks that found no room: room only shrinks in a pass
+        self._no_room: dict[Ask, _NoRoom] = {}  # asks that found no room: room only shrinks in a pass
         self._keeping: list[Room] = []
         self._timed = self._claims = self._seq = 0
         self._ends: dict[str, float] = {}
@@ -113,11 +121,15 @@ class Pass:
                 asking.placed(batch)
                 continue
             group = self.books.groups.get(batch.group)
-            if group is not None and group.fifo:
+            if group is not None and group.fifo and not self._is_hopeless(batch, reason):
                 self._hold_group(asking, batch, position, reason)
             else:
                 self.verdicts.append(Verdict(self._seq, batch, position, reason))
                 asking.waits(batch)
+
+    def _is_hopeless(self, batch: Batch, reason: Reason) -> bool:
+        """No waiting will help it: it holds nobody up."""
+        return reason.code in NEVER_STARTS or self.books.purse.borrows_too_much(batch.payer, batch.amounts)
 
     def _hold_group(self, asking: Asking, batch: Batch, position: int, reason: Reason) -> None:
         """Strictly first in, first out: everyone of the group waits behind the first."""
@@ -141,7 +153,7 @@ class Pass:
             # What was left open is settled only now that the nodes are known, so the quota is asked once more.
             reason = self.books.purse.refusal(batch.payer, amounts, standing)
             if reason is None:
-                self._take(batch, position, taken, amounts)
+                self._take(batch, position, taken, amounts, standing)
                 return None
             give_back(taken, self.books.rooms)
         return self._wait_for_quota(batch, position, amounts, standing, reason)
@@ -151,17 +163,35 @@ class Pass:
 
     def _find_room(self, batch: Batch, standing: Standing) -> Allotments | None:
         tried = self._no_room.get(batch.ask)
-        if tried is not None and tried[0] <= standing.ends_by:
+        if tried is not None and tried.ends_by <= standing.ends_by:
             return None
         return place_gang(batch.ask, self.books.rooms, standing)
 
-    def _take(self, batch: Batch, position: int, taken: Allotments, amounts: Amounts) -> None:
+    def _take(self, batch: Batch, position: int, taken: Allotments, amounts: Amounts, standing: Standing) -> None:
         turn = self.turns.turn(batch, position)
         passed = tuple(v.batch.jobs[v.position][1] for v in self.verdicts[:PASSED_AT_MOST])
-        self.placements.append(Placement(batch.jobs[position][1], taken, turn, passed))
+        gap = self._gap(taken, standing)
+        self.placements.append(Placement(batch.jobs[position][1], taken, turn, passed, gap))
         self._given.append(_Given(batch.payer, amounts, taken))
         self.books.purse.spend(batch.payer, amounts)
         self.turns.add(batch.payer, rate_of(taken.values(), self.books.policy.order.cores_per_card))
+
+    def _gap(self, taken: Allotments, standing: Standing) -> tuple[float, float] | None:
+        """The moment it is over, and the one at which somebody it passes can start, if it uses what that one keeps."""
+        if not self._keeping or standing.ends_by == inf:
+            return None
+        rooms = {allotment.node: self.books.rooms.by_name[allotment.node] for allotment in taken.values()}
+        starts = [k.starts_at for room in rooms.values() for k in room.keeps if standing.ends_by <= k.starts_at]
+        return (standing.ends_by, min(starts)) if starts else None
+
+    def uses(self) -> dict[str, float]:
+        """The numbers of some of those who wait, for the answer to "why did that one run before mine"."""
+        found: dict[str, float] = {}
+        for verdict in self.verdicts[:USES_AT_MOST]:
+            group, owner = verdict.batch.group, verdict.batch.owner
+            found[group] = self.turns.hours((group, None))
+            found[f"{group}/{owner}"] = self.turns.hours((group, owner))
+        return found
 
     # --- those who wait -------------------------------------------------------------------------------------------
 
@@ -179,19 +209,22 @@ class Pass:
         clearing = self._claim(batch, position, standing)
         if clearing is not None:
             return clearing
+        id = batch.jobs[position][1]
         tried = self._no_room.get(batch.ask)
-        if tried is not None and tried[0] <= standing.ends_by:
-            return tried[1]
+        if tried is None or tried.ends_by > standing.ends_by:
+            tried = self._no_room[batch.ask] = self._no_room_for(batch, id, standing)
+        # Its quota is kept as well: else it would wait for that as soon as there is room.
+        self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, batch.amounts, tried.starts_at)
+        return tried.reason
+
+    def _no_room_for(self, batch: Batch, id: str, standing: Standing) -> _NoRoom:
         kept = self._kept_from(batch, standing)
         if kept is None:
-            reason = self._busy(batch.ask)
-            self._keep_room(batch, batch.jobs[position][1])
-        else:
-            reason = because(Code.ORDER, ahead=kept.workload, ahead_name=self._name(kept.workload))
-            # It cannot start before that one does: whoever is over by then is in nobody's way.
-            self._keep_prospects(batch, batch.jobs[position][1], kept.starts_at)
-        self._no_room[batch.ask] = (standing.ends_by, reason)
-        return reason
+            return _NoRoom(standing.ends_by, self._busy(batch.ask), self._keep_room(batch, id))
+        # It cannot start before that one does: whoever is over by then is in nobody's way.
+        self._keep_prospects(batch, id, kept.starts_at)
+        reason = because(Code.ORDER, ahead=kept.workload, ahead_name=self._name(kept.workload))
+        return _NoRoom(standing.ends_by, reason, kept.starts_at)
 
     def _busy(self, ask: Ask) -> Reason:
         return explain.not_yet(ask, self.books.rooms, self.books.troubled, self.books.on_node)
@@ -215,8 +248,11 @@ class Pass:
 
     # --- room that is kept ----------------------------------------------------------------------------------------
 
-    def _keep_room(self, batch: Batch, id: str) -> None:
-        """Keep the free rest where it will start first: where running work is known to end, or most is free now."""
+    def _keep_room(self, batch: Batch, id: str) -> float:
+        """Keep the free rest where it will start first: where running work is known to end, or most is free now.
+
+        Returns when it will start at the latest; minus infinity when nobody knows.
+        """
         start = None
         if self.books.policy.backfill and self.books.line.has_sure_ends and self._timed < TIMED_AT_MOST:
             self._timed += 1
@@ -224,8 +260,9 @@ class Pass:
         if start is not None:
             for room in start.rooms:
                 self._keep(room, id, batch.ask.roles[0], start.at)
-        else:
-            self._keep_prospects(batch, id, -inf)
+            return start.at
+        self._keep_prospects(batch, id, -inf)
+        return -inf
 
     def _keep_prospects(self, batch: Batch, id: str, starts_at: float) -> None:
         for role in batch.ask.roles:

@@ -49,6 +49,7 @@ class Placement:
     allotments: Mapping[tuple[str, int], Allotment]
     turn: Turn | None = None
     passed: tuple[str, ...] = ()  # some of those that were asked before it and still wait
+    gap: tuple[float, float] | None = None  # it uses what another keeps: over by, and before that one can start
 
 
 class Rule(StrEnum):
@@ -75,6 +76,7 @@ class Plan:
     placements: tuple[Placement, ...] = ()
     waiting: Mapping[str, Reason] = field(default_factory=dict)  # in the order in which they were asked
     evictions: tuple[Eviction, ...] = ()
+    uses: Mapping[str, float] = field(default_factory=dict)  # card-hours of `group` and `group/user` of some who wait
 
 
 @dataclass(frozen=True, slots=True)

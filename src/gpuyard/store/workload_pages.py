@@ -84,7 +84,8 @@ def resolve(conn: sa.Connection, text: str, asker: str, visibility: Visibility) 
     named = (
         sa.select(workloads.c.id)
         .where(workloads.c.owner == asker, workloads.c.name == text)
-        .order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc())
+        # One that took the place of another has its time of submission too: the one that lives is meant.
+        .order_by(workloads.c.submitted_at.desc(), workloads.c.ended_at.is_(None).desc(), workloads.c.id.desc())
         .limit(1)
     )
     newest = conn.execute(named).scalar()
