@@ -13,7 +13,7 @@ from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import PastUse
 from gpuyard.domain.workload import RoleSpec, State, Together, Workload
 from gpuyard.scheduling import explain
-from gpuyard.scheduling.fit import Ask, ask_of
+from gpuyard.scheduling.fit import Ask, ask_of, least_settled
 from gpuyard.scheduling.line import Batch, Line
 from gpuyard.scheduling.quota import Amounts, Payer, Purse, amounts_of
 from gpuyard.scheduling.room import Rooms
@@ -156,7 +156,14 @@ class Books:
 
     def _never(self, batch: Batch) -> Reason | None:
         """Why no waiting will help; None when it may start some day."""
-        return self.never_fits(batch) or self.purse.never(batch.payer, batch.amounts)
+        return self.never_fits(batch) or self.quota_never(batch)
+
+    def quota_never(self, batch: Batch) -> Reason | None:
+        """A limit that is below what it names, or below the least it can get of what it leaves open."""
+        named = self.purse.never(batch.payer, batch.amounts)
+        if named is not None or not self.purse.limits_open_amounts(batch.payer):
+            return named
+        return self.purse.never(batch.payer, least_settled(batch.ask, self.empty))
 
     def never_fits(self, batch: Batch) -> Reason | None:
         ask = batch.ask

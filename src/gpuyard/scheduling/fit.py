@@ -82,6 +82,17 @@ def how_many(stack: Stack, asked: Resources, most: int) -> int:
     return max(0, min(most, stack.whole // cards.whole))
 
 
+def least_settled(ask: Ask, empty: Rooms) -> dict[str, int]:
+    """The least CPU and memory it can get on any nodes, with what it leaves open settled. `empty`: nothing runs."""
+    total = {"cpu": 0, "memory": 0}
+    for role in ask.roles:
+        stacks = [stack for stack in empty.shelf(role.sieve) if how_many(stack, role.resources, 1)]
+        shares = [stack.room.fair_share(role.resources) for stack in stacks]
+        total["cpu"] += role.replicas * min((cpu for cpu, _, _ in shares), default=0)
+        total["memory"] += role.replicas * min((memory for _, memory, _ in shares), default=0)
+    return total
+
+
 def best_offer(
     role: RoleAsk, rooms: Rooms, standing: Standing = ALONE, allowed: Allowed | None = None
 ) -> Allotment | None:

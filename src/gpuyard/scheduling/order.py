@@ -83,8 +83,9 @@ class Turns:
         return (0 if self._is_guaranteed(batch) else 1, place, -priority)
 
     def _is_guaranteed(self, batch: Batch) -> bool:
+        """Work that asks for nothing that is guaranteed to anybody is not before others because of that."""
         purse = self._books.purse
-        return not purse.common or purse.is_within_guarantee(batch.group, batch.amounts)
+        return purse.is_promised(batch.amounts) and purse.is_within_guarantee(batch.group, batch.amounts)
 
     def _level(self, person: Person) -> int:
         return level(self.hours(person), self._rule.tolerance) if self._rule.fair_share else 0

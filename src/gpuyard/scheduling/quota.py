@@ -7,7 +7,9 @@ far as the common part reaches: what the cluster has beyond all guarantees.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment, Node, NodeState
@@ -64,12 +66,33 @@ class Payer(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """The rest of a quota that an earlier workload waits for."""
+    """What workloads that wait keep of a quota: this one and those before it, together."""
 
     seq: int
-    amount: int
+    upto: int
     workload: str
     name: str
+
+
+class _Keeps:
+    """What those who wait keep of one quota, in the order of the pass, apart by when they will start at the latest."""
+
+    def __init__(self) -> None:
+        self._by_start: dict[float, list[_Kept]] = {}
+
+    def add(self, seq: int, amount: int, workload: str, name: str, starts_at: float) -> None:
+        alike = self._by_start.setdefault(starts_at, [])
+        alike.append(_Kept(seq, amount + (alike[-1].upto if alike else 0), workload, name))
+
+    def kept_from(self, standing: Standing) -> tuple[int, _Kept | None]:
+        """How much is not for this one, and who was the first to keep of it."""
+        total, first = 0, None
+        for starts_at, alike in self._by_start.items():
+            place = bisect_left(alike, (standing.seq,)) if standing.ends_by > starts_at else 0
+            if place:
+                total += alike[place - 1].upto
+                first = alike[0] if first is None else min(first, alike[0])
+        return total, first
 
 
 class Purse:
@@ -90,7 +113,7 @@ class Purse:
         self._used: dict[tuple[str, str | None, str], int] = {}
         self._firm: dict[tuple[str, str], int] = {}  # use that cannot be taken back
         self._firm_beyond = dict.fromkeys(promised, 0)  # of it, what goes beyond guarantees, all groups together
-        self._kept: dict[tuple[str, str | None, str], _Kept] = {}  # the common part is nobody's: ("", None, resource)
+        self._kept: dict[tuple[str, str | None, str], _Keeps] = {}  # the common part is nobody's: ("", None, resource)
 
     # --- use -----------------------------------------------------------------------------------------------------
 
@@ -131,26 +154,43 @@ class Purse:
             if amount and resource in self.common
         )
 
+    def is_promised(self, amounts: Mapping[str, int]) -> bool:
+        """Is any of this guaranteed to anybody?"""
+        return any(amount and resource in self.common for resource, amount in amounts.items())
+
     def is_beyond_guarantee(self, group: str, resources: Iterable[str]) -> bool:
         """Does the group use more than is guaranteed to it, of any of these?"""
         return any(self.used(group, None, one) > self.guaranteed.get((group, one), 0) for one in resources)
 
     def _borrow_refusal(self, payer: Payer, amounts: Mapping[str, int]) -> Reason | None:
-        if payer.preemptible:
-            return None
-        for resource, common in self.common.items():
-            asked = amounts.get(resource, 0)
-            if not asked:
-                continue
-            firm = self._firm.get((payer.group, resource), 0)
-            guaranteed = self.guaranteed.get((payer.group, resource), 0)
-            others = self._firm_beyond[resource] - max(0, firm - guaranteed)
-            beyond = max(0, firm + asked - guaranteed)
-            if beyond and others + beyond > common:
+        for resource, beyond, added in self._firmly_beyond(payer, amounts):
+            common, there = self.common[resource], self._firm_beyond[resource]
+            if beyond and there + added > common:
                 used = self.used(payer.group, None, resource)
-                facts = {"guaranteed": guaranteed, "used": used, "asked": asked, "common": max(0, common - others)}
+                guaranteed = self.guaranteed.get((payer.group, resource), 0)
+                left = max(0, common - there + beyond - added)
+                facts = {"guaranteed": guaranteed, "used": used, "asked": amounts[resource], "common": left}
                 return because(Code.BORROW, group=payer.group, resource=resource, **facts)
         return None
+
+    def _firmly_beyond(self, payer: Payer, amounts: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+        """Of work that cannot be taken back: how far the group would be beyond its guarantee, and what this adds."""
+        if payer.preemptible:
+            return
+        for resource in self.common:
+            asked = amounts.get(resource, 0)
+            if asked:
+                firm = self._firm.get((payer.group, resource), 0)
+                guaranteed = self.guaranteed.get((payer.group, resource), 0)
+                beyond = max(0, firm + asked - guaranteed)
+                yield resource, beyond, beyond - max(0, firm - guaranteed)
+
+    def borrows_too_much(self, payer: Payer, amounts: Mapping[str, int]) -> bool:
+        """More than the guarantee and the common part together: only as preemptible work will it ever start."""
+        return not payer.preemptible and any(
+            amounts.get(resource, 0) > common + self.guaranteed.get((payer.group, resource), 0)
+            for resource, common in self.common.items()
+        )
 
     # --- may it start? -------------------------------------------------------------------------------------------
 
@@ -161,6 +201,10 @@ class Purse:
             if asked > limit:
                 return _over(Code.QUOTA_NEVER, quota, asked, limit=limit)
         return None
+
+    def limits_open_amounts(self, payer: Payer) -> bool:
+        """Is there a limit on what a request may leave open?"""
+        return any(quota.resource in ("cpu", "memory") for quota, _ in self._quotas_of(payer))
 
     def refusal(self, payer: Payer, amounts: Mapping[str, int], standing: Standing) -> Reason | None:
         """None when it may start. Limits come first, then what earlier ones of the same quota wait for."""
@@ -173,35 +217,50 @@ class Purse:
             if used + asked > limit:
                 code = Code.QUOTA_NEVER if asked > limit else Code.OVER_QUOTA
                 return _over(code, quota, asked, used=used, limit=limit)
-            kept_from = kept_from or self._kept_from(quota, limit - used - asked, standing)
+            key = (quota.group, quota.user, quota.resource)
+            kept_from = kept_from or self._kept_from(key, limit - used - asked, standing)
         return self._borrow_refusal(payer, amounts) or kept_from or self._kept_common(payer, amounts, standing)
 
-    def _kept_from(self, quota: Quota, rest: int, standing: Standing) -> Reason | None:
-        kept = self._kept.get((quota.group, quota.user, quota.resource))
-        if kept is None or kept.seq >= standing.seq or kept.amount <= rest:
+    def _kept_from(self, key: tuple[str, str | None, str], rest: int, standing: Standing) -> Reason | None:
+        keeps = self._kept.get(key)
+        kept, first = keeps.kept_from(standing) if keeps is not None else (0, None)
+        if first is None or kept <= rest:
             return None
-        return because(Code.ORDER, ahead=kept.workload, ahead_name=kept.name, quota=quota.resource)
+        return because(Code.ORDER, ahead=first.workload, ahead_name=first.name, quota=key[2])
 
     def _kept_common(self, payer: Payer, amounts: Mapping[str, int], standing: Standing) -> Reason | None:
-        """An earlier one waits for the common part: others may not use it up bit by bit."""
-        for resource in self.common if not payer.preemptible else ():
-            kept = self._kept.get(("", None, resource))
-            firm = self._firm.get((payer.group, resource), 0) + amounts.get(resource, 0)
-            beyond = amounts.get(resource, 0) and firm > self.guaranteed.get((payer.group, resource), 0)
-            if kept is not None and kept.seq < standing.seq and beyond:
-                return because(Code.ORDER, ahead=kept.workload, ahead_name=kept.name, quota=resource)
+        """Earlier ones wait for the common part: others may not use it up bit by bit."""
+        for resource, _, added in self._firmly_beyond(payer, amounts):
+            rest = self.common[resource] - self._firm_beyond[resource] - added
+            reason = self._kept_from(("", None, resource), rest, standing) if added else None
+            if reason is not None:
+                return reason
         return None
 
-    def keep_for(self, seq: int, workload: str, name: str, payer: Payer, amounts: Mapping[str, int]) -> None:
-        """It waits for a quota: keep the rest of that quota, so that no later one of the same quota overtakes it."""
-        for quota, limit in self._quotas_of(payer):
+    def keep_for(
+        self, seq: int, workload: str, name: str, payer: Payer, amounts: Mapping[str, int], starts_at: float = -inf
+    ) -> None:
+        """It waits: keep what it asks of its quotas, so that no later one of the same quota delays it.
+
+        One that its quotas can never hold keeps nothing. One that waits for its owner's own quota keeps nothing of
+        the group's: the others of the group are not to wait for one person's work to end.
+        """
+        quotas = [(quota, limit) for quota, limit in self._quotas_of(payer) if amounts.get(quota.resource)]
+        if any(amounts[q.resource] > limit for q, limit in quotas) or self.borrows_too_much(payer, amounts):
+            return
+        own = [(quota, limit) for quota, limit in quotas if quota.user is not None]
+        waits_for_own = any(self._is_used_up(quota, limit, amounts[quota.resource], seq) for quota, limit in own)
+        for quota, _ in own if waits_for_own else quotas:
             key = (quota.group, quota.user, quota.resource)
-            asked = amounts.get(quota.resource, 0)
-            if asked and self.used(*key) + asked > limit and key not in self._kept:
-                self._kept[key] = _Kept(seq, limit - self.used(*key), workload, name)
-        refusal = self._borrow_refusal(payer, amounts)
-        if refusal is not None:
-            self._kept.setdefault(("", None, refusal.facts["resource"]), _Kept(seq, 0, workload, name))
+            self._kept.setdefault(key, _Keeps()).add(seq, amounts[quota.resource], workload, name, starts_at)
+        for resource, _, added in () if waits_for_own else self._firmly_beyond(payer, amounts):
+            if added:
+                self._kept.setdefault(("", None, resource), _Keeps()).add(seq, added, workload, name, starts_at)
+
+    def _is_used_up(self, quota: Quota, limit: int, asked: int, seq: int) -> bool:
+        key = (quota.group, quota.user, quota.resource)
+        rest = limit - self.used(*key) - asked
+        return rest < 0 or self._kept_from(key, rest, Standing(seq)) is not None
 
     def keep_nothing(self) -> None:
         self._kept.clear()
