@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuyard.dialects.policy import from_text
 from gpuyard.domain.cluster import Node
+from gpuyard.domain.errors import BadInput
 from gpuyard.domain.people import Group, User
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Reason
@@ -21,6 +23,8 @@ from gpuyard.store import workloads as workload_rows
 from gpuyard.store.database import Connection, Database
 from gpuyard.store.feed import Change, FeedTooOld, newest_change
 from gpuyard.world.shelves import Shelves
+
+log = logging.getLogger(__name__)
 
 FEED_PAGE = 2000
 HOLDING = tuple(state for state in State if state in HOLDS_RESOURCES)
@@ -198,7 +202,11 @@ class Picture:
         self.run_times.update(sharing_rows.run_times(conn))
 
     def _reload_policy(self, conn: Connection) -> None:
-        policy = from_text(sharing_rows.policy_text(conn))
+        try:
+            policy = from_text(sharing_rows.policy_text(conn))
+        except BadInput as problem:  # written by another version: work goes on by the rules known so far
+            log.error("the stored policy cannot be read and is not used: %s", problem)
+            return
         if policy != self.policy:
             self.policy = policy
             self.close_books()

@@ -43,6 +43,9 @@ class Known:
     devices: frozenset[str] = frozenset(DEVICE_TYPES)
 
 
+MAX_GROUPS = 10_000
+
+
 def read_policy(data: Any, known: Known | None = None, marks: Marks | None = None) -> Policy:
     """Read a whole policy. Raises BadInput with every problem found."""
     found = Found(data, (), Findings(marks))
@@ -84,7 +87,7 @@ def _readers(known: Known) -> Mapping[str, Reader]:
         "placing": one_of([placing.value for placing in Placing]),
         "servers": names(node_name),
         "pools": named(pool_name, _pool),
-        "groups": named(person_name(known.groups), pools),
+        "groups": named(person_name(known.groups), pools, limit=MAX_GROUPS),
         "kinds": named(one_of_these(known.kinds), pools),
         "rings": named(one_of_these(known.devices), device_rings),
     }
