@@ -54,6 +54,10 @@ class Glasses:
             if reason.facts.get(name) and reason.facts.get(id) and not self.nameable(str(reason.facts[id]))
         }
         inside = {key: self._inside(reason.facts[key]) for key in REASONS_INSIDE if key in reason.facts}
+        if isinstance(
+            uses := reason.facts.get("uses"), Mapping
+        ):  # of groups; of persons they are nobody else's business
+            inside["uses"] = {who: use for who, use in uses.items() if "/" not in who}
         return Reason(reason.code, {**reason.facts, **hidden, **inside}) if hidden or inside else reason
 
     def _inside(self, value: Any) -> Any:

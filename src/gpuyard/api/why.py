@@ -16,7 +16,7 @@ from gpuyard.api.why_models import AheadOut, BeforeOut, ReasonOut, RemedyOut, Wh
 from gpuyard.api.workloads import Ref, Seeing
 from gpuyard.domain.errors import NotFound
 from gpuyard.domain.reasons import Code, Reason
-from gpuyard.domain.workload import ID_RULE, State, Workload
+from gpuyard.domain.workload import ID_RULE, State, Verdict, Workload
 from gpuyard.scheduling.before import Past
 from gpuyard.scheduling.snapshot import Ahead, Remedy, Why
 from gpuyard.store import workloads as rows
@@ -39,7 +39,8 @@ def why(
         workload = find_workload(caller, conn, ref)
     proof = _proof(caller, workload, remedies) if workload.state is State.QUEUED else None
     reason = proof.reason if proof else workload.reason
-    told = [reason, *(proof.facts if proof else ())]
+    facts = [*_preempted(workload, reason), *(proof.facts if proof else ())]
+    told = [reason, *facts]
     with caller.parts.database.read() as conn:
         ids = {ahead.workload for ahead in proof.ahead} if proof else set()
         known = visible(caller, conn, ids.union(*map(work_named, told)))
@@ -55,7 +56,7 @@ def why(
         reason_facts=dict(reason.facts),
         sort=proof.sort.value if proof else None,
         sort_words=words.sort_words(proof.sort.value, caller.language) if proof else None,
-        facts=[_reason(fact, seen) for fact in proof.facts] if proof else [],
+        facts=[_reason(fact, seen) for fact in facts],
         position=proof.position if proof else None,
         ahead=[_ahead(one, groups, known, seen) for one in proof.ahead] if proof else [],
         remedies=[_remedy(caller, workload, remedy) for remedy in proof.remedies] if proof else [],
@@ -66,6 +67,14 @@ def _proof(caller: Caller, workload: Workload, remedies: bool) -> Why | None:
     """Remedies are for whoever may carry them out: another group only when it is the owner's and the asker's own."""
     mine = caller.actor.name == workload.owner
     return caller.parts.why(workload.id, remedies, caller.actor.user.groups if mine else ())
+
+
+def _preempted(workload: Workload, reason: Reason) -> list[Reason]:
+    """One that waits because it had to make room is told so for as long as it waits."""
+    ending = workload.attempt.ending if workload.attempt else None
+    if workload.state is not State.QUEUED or ending is None or ending.verdict is not Verdict.PREEMPTED:
+        return []
+    return [ending.reason] if ending.reason != reason else []
 
 
 def _reason(reason: Reason, seen: Glasses) -> ReasonOut:

@@ -70,18 +70,25 @@ def _both_wait(one: Past, two: Past, ranked: Ranked) -> Answer:
 
 
 def _rule(first: Past, other: Past, placed: StoryEvent, raised: Raised) -> Reason:
-    at = placed.at
+    at, facts = placed.at, placed.reason.facts
     if other.workload.submitted_at > at:
         return because(Code.RULE_NOT_THERE, submitted_at=other.workload.submitted_at, at=at)
-    gap = placed.reason.facts.get("backfill")
-    if isinstance(gap, Mapping):
-        return because(Code.RULE_BACKFILL, ends_by=gap.get("ends_by"), starts_at=gap.get("starts_at"))
     stood = other.at(at)
-    if stood is not None and stood.reason.code not in ABOUT_ORDER:
-        return because(Code.RULE_PASSED, reason=stood.reason.to_json(), at=at)
-    return _by_numbers(first.workload, other.workload, placed, raised) or because(
-        Code.RULE_UNKNOWN, job=first.workload.id
-    )
+    could_not = because(Code.RULE_PASSED, reason=stood.reason.to_json(), at=at) if stood is not None else None
+    if other.workload.id in (facts.get("passed") or ()):  # it was asked before, and had to wait
+        return _gap(facts) or could_not or because(Code.RULE_UNKNOWN, job=first.workload.id)
+    if stood is not None and could_not is not None and stood.reason.code not in ABOUT_ORDER:
+        return could_not
+    by_numbers = _by_numbers(first.workload, other.workload, placed, raised)
+    return by_numbers or _gap(facts) or could_not or because(Code.RULE_UNKNOWN, job=first.workload.id)
+
+
+def _gap(facts: Mapping[str, Any]) -> Reason | None:
+    """It used the time in which the other could not start yet."""
+    gap = facts.get("backfill")
+    if not isinstance(gap, Mapping):
+        return None
+    return because(Code.RULE_BACKFILL, ends_by=gap.get("ends_by"), starts_at=gap.get("starts_at"))
 
 
 def _by_numbers(first: Workload, other: Workload, placed: StoryEvent, raised: Raised) -> Reason | None:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from gpuyard.domain.cluster import Allotment, CardShare, Node, NodeState
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources
+from gpuyard.domain.resources import WHOLE_CARD
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling import explain, facts
 from gpuyard.scheduling.backfill import START_SECONDS
@@ -32,8 +32,6 @@ SAYS = {
     Sort.ORDER: frozenset({Code.ORDER, Code.FIFO}),
     Sort.TROUBLE: frozenset({Code.CARD_HELD, Code.NO_NODES}),
 }
-
-NOBODY, NO_DEVICE = "", "none"
 
 
 class Inquiry:
@@ -183,23 +181,6 @@ class Inquiry:
             for cure in cures:
                 self.books.rooms.take(cure)
 
-    @contextmanager
-    def knowing_starts(self, workload: Workload) -> Iterator[None]:
-        """A state in which it is worked out when those who wait can start, as it is as soon as anything waits whose end
-        is sure. Such a one is put into the line, with a request that nobody ever serves."""
-        if self.books.line.has_sure_ends:
-            yield
-            return
-        role = replace(workload.spec.roles[0], resources=Resources(cards=Cards(NO_DEVICE, WHOLE_CARD)))
-        spec = replace(workload.spec, roles=(role,), max_seconds=1.0)
-        self.close()
-        self.books.put(replace(workload, id=NOBODY, spec=spec))
-        try:
-            yield
-        finally:
-            self.close()
-            self.books.remove(NOBODY)
-
     # --- trying a change ------------------------------------------------------------------------------------------
 
     def start_of(self, workload: Workload, instead_of: str) -> Allotments | None:
@@ -213,6 +194,18 @@ class Inquiry:
         if seq is None:
             return None
         return self._room_for(batch, Standing(seq, self.now + batch.longest + START_SECONDS))
+
+    def start_in_a_pass(self, workload: Workload) -> Allotments | None:
+        """The same, found out by a pass of its own: dear, but for changes that move those before it."""
+        before = self.books.line.workloads[workload.id]
+        self.close()
+        self.books.put(workload)
+        one = Pass(self.books, self.now)
+        one.run()
+        found = next((dict(p.allotments) for p in one.placements if p.workload == workload.id), None)
+        one.undo()
+        self.books.put(before)
+        return found
 
     def _room_for(self, batch: Batch, standing: Standing) -> Allotments | None:
         purse, rooms = self.books.purse, self.books.rooms

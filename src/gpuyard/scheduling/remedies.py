@@ -19,7 +19,7 @@ from gpuyard.scheduling.snapshot import Remedy, Sort, Why
 AT_MOST = 6
 NODES_NAMED = 20
 ROLES_TRIED = 3
-MANY_REPLICAS = 40
+MANY_REPLICAS, MANY_WAIT = 40, 2000
 PLAIN_ROLE = "worker"  # the only role of a job file without roles: its keys stand at the top
 EFFORT = 40_000  # replicas placed in trials; beyond that nothing more is tried
 
@@ -70,9 +70,9 @@ def remedies(inquiry: Inquiry, id: str, proof: Why, groups: Sequence[str] = ()) 
     found = [remedy for kind, trials in _single(workload, proof, inquiry, groups) if (remedy := search(kind, trials))]
     if not found:
         found = [remedy for kind, trials in _combined(workload, inquiry) if (remedy := search(kind, trials))][:2]
-    if proof.sort is Sort.ORDER and len(found) < AT_MOST:
+    if proof.sort is Sort.ORDER:
         short = _shorter(search)
-        found += [short] if short is not None else []
+        found = [short, *found] if short is not None else found
     return tuple(found[:AT_MOST])
 
 
@@ -83,6 +83,7 @@ class _Search:
     inquiry: Inquiry
     workload: Workload
     effort: int = EFFORT
+    in_a_pass: bool = False  # try each change with a pass of its own
 
     def __call__(self, kind: str, trials: Sequence[Trial]) -> Remedy | None:
         """The first that starts, of trials that are ever easier: found by halves, since there may be many."""
@@ -101,7 +102,10 @@ class _Search:
         self.effort -= sum(role.replicas for role in changed.spec.roles)
         if self.effort < 0:
             return None
-        taken = self.inquiry.start_of(changed, self.workload.id)
+        if self.in_a_pass:
+            taken = self.inquiry.start_in_a_pass(changed)
+        else:
+            taken = self.inquiry.start_of(changed, self.workload.id)
         return None if taken is None else Remedy(kind, tuple(changes.items()), nodes_of(taken))
 
 
@@ -303,10 +307,13 @@ def _shorter(search: _Search) -> Remedy | None:
         return None
     declared = workload.spec.max_seconds or inf
     trials = [_within_minutes(workload, minutes) for minutes in reversed(MINUTES) if minutes * 60 < declared]
-    if not trials:
-        return None
-    with inquiry.knowing_starts(workload):
+    if inquiry.books.line.has_sure_ends:
         return search("max_time", trials)
+    # The first promise in the line makes it known when those before it can start: only a pass of its own tells.
+    if len(inquiry.books.line.workloads) > MANY_WAIT:
+        trials = [trial for trial in trials if trial[0]["max_time"] in ("1h", "10m")]
+    search.in_a_pass = True
+    return search("max_time", trials)
 
 
 def _within_minutes(workload: Workload, minutes: int) -> Trial:

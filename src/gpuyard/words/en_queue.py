@@ -252,8 +252,8 @@ QUEUE: Mapping[Code, Template] = {
     Code.RULE_UNKNOWN: "Nothing is written down any more that would tell why {job} came first.",
     Code.STRANDS: _strands,
     Code.PRIORITY_CEILING: (
-        "Priority {asked} is more than your role ({role:noun}) may ask for; the most is {ceiling}. Ask for less, or ask "
-        "someone who may."
+        "Priority {asked} is more than your role ({role:noun}) may ask for; the most is {ceiling}. Ask for less, or "
+        "ask someone who may."
     ),
 }
 

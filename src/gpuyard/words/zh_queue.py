@@ -68,9 +68,9 @@ def _busy(facts: Facts) -> str:
 
 
 def _order(facts: Facts) -> str:
-    who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead}"
+    who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead} "
     quota = "，等的是同一份 {quota} 配额" if facts.get("quota") else ""
-    return f"正在排队[，目前第 {{position}} 位]：{who} 提交更早或优先级更高，也在等待{quota}。轮到后会自动启动。"
+    return f"正在排队[，目前第 {{position}} 位]：{who}提交更早或优先级更高，也在等待{quota}。轮到后会自动启动。"
 
 
 def _card_held(facts: Facts) -> str:
@@ -97,8 +97,8 @@ def _no_such_node(facts: Facts) -> str:
 
 
 def _fifo(facts: Facts) -> str:
-    who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead}"
-    return f"{{group}} 组严格按提交顺序运行：{who} 提交更早，还在等待。轮到后会自动启动。"
+    who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead} "
+    return f"{{group}} 组严格按提交顺序运行：{who}提交更早，还在等待。轮到后会自动启动。"
 
 
 def _preempted(facts: Facts) -> str:
@@ -127,7 +127,7 @@ def _node_fact(facts: Facts) -> str:
 
 def _job_fact(facts: Facts) -> str:
     holds = "占用 {cards:cards}" if facts.get("cards") else "正在运行"
-    return f"{{job}}[（用户 {{owner}}）][（{{group}} 组）] {holds}[，在 {{node}} 上][，最晚 {{ends_by:moment}} 结束]。"
+    return f"{{job}}[（用户 {{owner}}）][（{{group}} 组）]：{holds}[，在 {{node}} 上][，最晚 {{ends_by:moment}} 结束]。"
 
 
 def _quota_fact(facts: Facts) -> str:
