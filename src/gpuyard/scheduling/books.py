@@ -161,7 +161,7 @@ class Books:
     def quota_never(self, batch: Batch) -> Reason | None:
         """A limit that is below what it names, or below the least it can get of what it leaves open."""
         named = self.purse.never(batch.payer, batch.amounts)
-        if named is not None or not self.purse.limits_open_amounts(batch.payer):
+        if named is not None or not self.purse.left_to_leave_open(batch.payer):
             return named
         return self.purse.never(batch.payer, least_settled(batch.ask, self.empty))
 

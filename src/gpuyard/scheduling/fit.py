@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuyard.domain.cluster import Allotment
@@ -58,11 +58,27 @@ def _size(role: RoleAsk) -> tuple[int, int, int]:
     return (asked.cards.milli if asked.cards else 0, asked.cpu_milli or 0, asked.memory or 0)
 
 
-def place_gang(ask: Ask, rooms: Rooms, standing: Standing = ALONE) -> Allotments | None:
-    """Take room for every replica, or leave the rooms as they were and return None."""
+def place_gang(
+    ask: Ask, rooms: Rooms, standing: Standing = ALONE, within: Mapping[str, int] | None = None
+) -> Allotments | None:
+    """Take room for every replica, or leave the rooms as they were and return None.
+
+    `within`: only nodes whose share of CPU and memory, for all that it leaves open, stays within these amounts.
+    """
+    small = _small_enough(ask, within) if within else None
     if ask.together is Together.ONE_NODE and ask.replicas > 1:
-        return _place_on_one_node(ask, rooms, standing)
-    return _place_all(ask, rooms, standing, None)
+        return _place_on_one_node(ask, rooms, standing, small)
+    return _place_all(ask, rooms, standing, small)
+
+
+def _small_enough(ask: Ask, within: Mapping[str, int]) -> Allowed:
+    def allowed(room: Room) -> bool:
+        shares = [(role.replicas, room.fair_share(role.resources)) for role in ask.roles]
+        cpu = sum(replicas * share[0] for replicas, share in shares)
+        memory = sum(replicas * share[1] for replicas, share in shares)
+        return cpu <= within.get("cpu", cpu) and memory <= within.get("memory", memory)
+
+    return allowed
 
 
 def give_back(taken: Allotments, rooms: Rooms) -> None:
@@ -111,16 +127,16 @@ def _offers(
                 yield stack, offer
 
 
-def _place_on_one_node(ask: Ask, rooms: Rooms, standing: Standing) -> Allotments | None:
+def _place_on_one_node(ask: Ask, rooms: Rooms, standing: Standing, allowed: Allowed | None) -> Allotments | None:
     first = ask.roles[0]
-    for room in [stack.room for stack, _ in _offers(first, rooms, standing, None)]:
-        taken = _place_all(ask, rooms, standing, room)
+    for room in [stack.room for stack, _ in _offers(first, rooms, standing, allowed)]:
+        taken = _place_all(ask, rooms, standing, room.is_same)
         if taken is not None:
             return taken
     return None
 
 
-def _place_all(ask: Ask, rooms: Rooms, standing: Standing, only: Room | None) -> Allotments | None:
+def _place_all(ask: Ask, rooms: Rooms, standing: Standing, only: Allowed | None) -> Allotments | None:
     """The best fit for one after the other. Replicas that are alike need no search; roles that differ may."""
     if only is None and any(not _could_fit(role, rooms) for role in ask.roles):
         return None
@@ -151,15 +167,13 @@ def _could_fit(role: RoleAsk, rooms: Rooms) -> bool:
     return False
 
 
-def _allowed(ask: Ask, only: Room | None, used: set[str]) -> Allowed | None:
-    if only is not None:
-        return lambda room: room is only
+def _allowed(ask: Ask, only: Allowed | None, used: set[str]) -> Allowed | None:
     if ask.together is Together.SPREAD:
-        return lambda room: room.node.name not in used
-    return None
+        return lambda room: room.node.name not in used and (only is None or only(room))
+    return only
 
 
-def _search(ask: Ask, rooms: Rooms, standing: Standing, only: Room | None) -> Allotments | None:
+def _search(ask: Ask, rooms: Rooms, standing: Standing, only: Allowed | None) -> Allotments | None:
     """Try other nodes for earlier replicas, within a bound."""
     places = [(role, index) for role in ask.roles for index in range(role.replicas)]
     taken: Allotments = {}

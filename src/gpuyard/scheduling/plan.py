@@ -149,14 +149,26 @@ class Pass:
             taken = self._find_room(batch, standing)
             if taken is None:
                 return self._wait_for_room(batch, position, standing)
-            amounts = amounts_of(taken.values())
             # What was left open is settled only now that the nodes are known, so the quota is asked once more.
-            reason = self.books.purse.refusal(batch.payer, amounts, standing)
-            if reason is None:
-                self._take(batch, position, taken, amounts, standing)
-                return None
+            amounts, reason = self._settle(batch, position, taken, standing)
+            left = self.books.purse.left_to_leave_open(batch.payer) if reason is not None else {}
+            if left:  # on other nodes its share of what it leaves open may be smaller
+                taken = place_gang(batch.ask, self.books.rooms, standing, within=left)
+                if taken is not None:
+                    amounts, reason = self._settle(batch, position, taken, standing)
+        return None if reason is None else self._wait_for_quota(batch, position, amounts, standing, reason)
+
+    def _settle(
+        self, batch: Batch, position: int, taken: Allotments, standing: Standing
+    ) -> tuple[Amounts, Reason | None]:
+        """Take the room for good, or give it back because of a quota."""
+        amounts = amounts_of(taken.values())
+        reason = self.books.purse.refusal(batch.payer, amounts, standing)
+        if reason is None:
+            self._take(batch, position, taken, amounts, standing)
+        else:
             give_back(taken, self.books.rooms)
-        return self._wait_for_quota(batch, position, amounts, standing, reason)
+        return amounts, reason
 
     def standing(self, batch: Batch) -> Standing:
         return Standing(self._seq, self.now + batch.longest + START_SECONDS)

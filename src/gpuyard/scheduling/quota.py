@@ -202,9 +202,14 @@ class Purse:
                 return _over(Code.QUOTA_NEVER, quota, asked, limit=limit)
         return None
 
-    def limits_open_amounts(self, payer: Payer) -> bool:
-        """Is there a limit on what a request may leave open?"""
-        return any(quota.resource in ("cpu", "memory") for quota, _ in self._quotas_of(payer))
+    def left_to_leave_open(self, payer: Payer) -> Amounts:
+        """What limits leave of that which a request may leave open; empty when there are no such limits."""
+        left: Amounts = {}
+        for quota, limit in self._quotas_of(payer):
+            if quota.resource in ("cpu", "memory"):
+                rest = limit - self.used(quota.group, quota.user, quota.resource)
+                left[quota.resource] = min(rest, left.get(quota.resource, rest))
+        return left
 
     def refusal(self, payer: Payer, amounts: Mapping[str, int], standing: Standing) -> Reason | None:
         """None when it may start. Limits come first, then what earlier ones of the same quota wait for."""
