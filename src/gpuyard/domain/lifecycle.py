@@ -133,7 +133,7 @@ def advance(workload: Workload, event: Event, now: float) -> Step:
     if rule is None:
         raise ImpossibleTransition(workload, event)
     step = rule(workload, event, now)
-    if step.workload is workload:
+    if step.workload is workload or step.workload.version != workload.version:
         return step
     return replace(step, workload=replace(step.workload, version=workload.version + 1))
 
@@ -376,7 +376,8 @@ def _first_failure(attempt: Attempt) -> Ending | None:
 
 
 def _moved(workload: Workload, state: State, reason: Reason, now: float, **changes: object) -> Step:
-    moved = replace(workload, state=state, reason=reason, **changes)  # type: ignore[arg-type]
+    version = workload.version + 1
+    moved = replace(workload, state=state, reason=reason, version=version, **changes)  # type: ignore[arg-type]
     return Step(moved, (StoryEvent(now, reason, state, moved.attempts_made, str(reason.facts.get("by", ""))),))
 
 

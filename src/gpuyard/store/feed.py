@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from gpuyard.store import facts
+from gpuyard.store.bulk import execute_many
 from gpuyard.store.schema import changes
 from gpuyard.store.watch import CHANNEL, Watch
 
@@ -63,7 +64,7 @@ def note_change(conn: sa.Connection, kind: str, id: str) -> None:
 def note_changes(conn: sa.Connection, kind: str, ids: Iterable[str]) -> None:
     rows = [{"kind": kind, "object_id": id} for id in ids]
     if rows:
-        conn.execute(_insert, rows)
+        execute_many(conn, _insert, rows)
         conn.info["changed"] = True
 
 

@@ -11,8 +11,15 @@ LIVE = "state NOT IN ('succeeded', 'failed', 'stopped')"
 """Which workloads are live, in the very words of the partial index: a database uses it only when they are the same."""
 
 
+def plain_text(value: str | None) -> str | None:
+    """NUL and lone surrogates, which one of the databases refuses, become U+FFFD."""
+    if value is None or (value.isascii() and "\0" not in value):
+        return value
+    return value.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 class PlainText(TypeDecorator[str]):
-    """Text that both databases can hold. NUL and lone surrogates, which one of them refuses, become U+FFFD.
+    """Text that both databases can hold.
 
     Sorted by code point on both (`C`), so that prefixes and pages mean the same.
     """
@@ -24,9 +31,7 @@ class PlainText(TypeDecorator[str]):
         return sa.Text(collation="C") if dialect.name == "postgresql" else sa.Text()
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        if value is None or (value.isascii() and "\0" not in value):
-            return value
-        return value.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return plain_text(value)
 
 
 metadata = sa.MetaData(

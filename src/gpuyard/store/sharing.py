@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from gpuyard.domain.usage import PastUse
 from gpuyard.store import facts
 from gpuyard.store import schema as tables
+from gpuyard.store.bulk import execute_many
 from gpuyard.store.feed import note_change
 
 POLICY_KIND = "policy"  # as the change feed names it
@@ -57,8 +58,7 @@ def charge(conn: sa.Connection, uses: Mapping[tuple[str, str | None], PastUse]) 
         {"group_name": group, "user_name": user or "", "amount": use.amount, "at": use.at}
         for (group, user), use in uses.items()
     ]
-    if rows:
-        conn.execute(_charge[conn.dialect.name], rows)
+    execute_many(conn, _charge[conn.dialect.name], rows)
 
 
 # --- learned run times --------------------------------------------------------------------------------------------
@@ -82,8 +82,7 @@ def add_run_times(conn: sa.Connection, times: Mapping[tuple[str, str], tuple[flo
         {"owner": owner, "name": name, "seconds": json.dumps(seconds[:MOST_RUN_TIMES])}
         for (owner, name), seconds in times.items()
     ]
-    if rows:
-        conn.execute(_add_run_times[conn.dialect.name], rows)
+    execute_many(conn, _add_run_times[conn.dialect.name], rows)
 
 
 def forget_run_times(conn: sa.Connection) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from gpuyard.domain.workload import Attempt, StoryEvent, Workload
+from gpuyard.store.bulk import execute_many
 from gpuyard.store.schema import attempts, replicas, story, workloads
 from gpuyard.store.workload_rows import Row, attempt_row, changing_row, replica_row, story_row
 
@@ -83,8 +84,7 @@ class Changes:
             (_update_replica, self._replicas),
             (_insert_story, self._story),
         ):
-            if rows:
-                conn.execute(statement, rows)
+            execute_many(conn, statement, rows)
 
     def _add_attempt(self, old: Attempt | None, after: Workload) -> None:
         new = after.attempt

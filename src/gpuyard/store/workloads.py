@@ -16,6 +16,7 @@ from gpuyard.domain.errors import Conflict
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import ENDED, Attempt, State, StoryEvent, Wanted, Workload
 from gpuyard.store import codec
+from gpuyard.store.bulk import execute_many
 from gpuyard.store.feed import note_change, note_changes
 from gpuyard.store.schema import LIVE, replicas, workloads
 from gpuyard.store.schema import attempts as attempt_rows
@@ -103,12 +104,10 @@ def insert(
 def insert_many(conn: sa.Connection, entries: Sequence[tuple[Workload, Sequence[StoryEvent]]]) -> None:
     """`insert` for many at once, without keys: three statements whatever the number."""
     try:
-        conn.execute(_insert_workload, [new_row(workload, None, None) for workload, _ in entries])
+        execute_many(conn, _insert_workload, [new_row(workload, None, None) for workload, _ in entries])
     except IntegrityError as error:
         raise Conflict(because(Code.ALREADY_THERE, what="workload", name=entries[0][0].id)) from error
-    lines = [story_row(workload.id, event) for workload, story in entries for event in story]
-    if lines:
-        conn.execute(_insert_story, lines)
+    execute_many(conn, _insert_story, [story_row(workload.id, event) for workload, story in entries for event in story])
     note_changes(conn, KIND, [workload.id for workload, _ in entries])
 
 
@@ -131,7 +130,8 @@ def get_many(conn: sa.Connection, ids: Sequence[str]) -> list[Workload]:
     found: dict[str, Workload] = {}
     for some in _in_batches(ids):
         rows = conn.execute(_ids_query, {"ids": some}).all()
-        newest = read_attempts(conn, *_ids_attempts, {"ids": some})
+        started = [row.id for row in rows if row.attempt]  # new work has no attempt to look for
+        newest = read_attempts(conn, *_ids_attempts, {"ids": started}) if started else []
         found.update((workload.id, workload) for workload in read_workloads(rows, newest))
     return [found[id] for id in dict.fromkeys(ids) if id in found]
 
@@ -193,10 +193,8 @@ def set_reasons(conn: sa.Connection, reasons: Mapping[str, Reason], story_at: fl
             updates.append({"its_id": row.id, "new_reason": text})
             if _is_news(codec.reason_from_text(row.reason).code, reason.code):
                 lines.append(story_row(row.id, StoryEvent(story_at, reason, State.QUEUED, row.attempt)))
-    if updates:
-        conn.execute(_set_reason, updates)
-    if lines:
-        conn.execute(_insert_story, lines)
+    execute_many(conn, _set_reason, updates)
+    execute_many(conn, _insert_story, lines)
 
 
 def _is_news(before: Code, now: Code) -> bool:
