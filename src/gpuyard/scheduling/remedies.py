@@ -130,11 +130,15 @@ def _single(
         yield "where", [_anywhere(workload)]
     if spec.together is not Together.ANY:
         yield "together", [({"together": "any"}, replace(workload, spec=replace(spec, together=Together.ANY)))]
+    lacks_cards = proof.reason.facts.get("resource") not in ("cpu", "memory")
     for role in spec.roles[:ROLES_TRIED]:
         yield "model", list(_other_models(workload, role, inquiry))
-        yield "replicas", list(_split(workload, role))
+        if lacks_cards:
+            yield "replicas", list(_split(workload, role))
         yield "memory", list(_less_memory(workload, role, inquiry))
         yield "cpu", list(_less_cpu(workload, role, inquiry))
+        if not lacks_cards:
+            yield "replicas", list(_split(workload, role))
         yield "cards", list(_fewer_cards(workload, role))
         yield "share", list(_share(workload, role))
         yield "replicas", list(_fewer_replicas(workload, role))
