@@ -130,10 +130,15 @@ def _offers(
 def _place_on_one_node(ask: Ask, rooms: Rooms, standing: Standing, allowed: Allowed | None) -> Allotments | None:
     first = ask.roles[0]
     for room in [stack.room for stack, _ in _offers(first, rooms, standing, allowed)]:
-        taken = _place_all(ask, rooms, standing, room.is_same)
+        taken = place_on(room, ask, rooms, standing)
         if taken is not None:
             return taken
     return None
+
+
+def place_on(room: Room, ask: Ask, rooms: Rooms, standing: Standing = ALONE) -> Allotments | None:
+    """The same, with all replicas in one room."""
+    return _place_all(ask, rooms, standing, room.is_same)
 
 
 def _place_all(ask: Ask, rooms: Rooms, standing: Standing, only: Allowed | None) -> Allotments | None:

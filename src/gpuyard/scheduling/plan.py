@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-from gpuyard.domain.cluster import Allotment
 from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling import explain
 from gpuyard.scheduling.backfill import START_SECONDS, Release, ends_by, latest_start
 from gpuyard.scheduling.books import Books
-from gpuyard.scheduling.fit import Allotments, Ask, RoleAsk, give_back, how_many, place_gang
+from gpuyard.scheduling.fit import Allotments, Ask, give_back, place_gang
 from gpuyard.scheduling.line import Batch
 from gpuyard.scheduling.order import Asking, Turns
 from gpuyard.scheduling.preempt import Preemption
+from gpuyard.scheduling.prospects import prospects
 from gpuyard.scheduling.quota import Amounts, Payer, amounts_of
 from gpuyard.scheduling.room import ALONE, Keep, Room, Standing
 from gpuyard.scheduling.share import rate_of
@@ -108,6 +108,7 @@ class Pass:
         self._keeping: list[Room] = []
         self._timed = self._claims = self._seq = 0
         self._ends: dict[str, float] = {}
+        self._new_on: dict[str, list[Release]] = {}
         books.line.wake(now)
 
     # --- the walk -------------------------------------------------------------------------------------------------
@@ -185,6 +186,8 @@ class Pass:
         gap = self._gap(taken, standing)
         self.placements.append(Placement(batch.jobs[position][1], taken, turn, passed, gap))
         self._given.append(_Given(batch.payer, amounts, taken))
+        for allotment in taken.values():
+            self._new_on.setdefault(allotment.node, []).append((standing.ends_by, allotment))
         self.books.purse.spend(batch.payer, amounts)
         self.turns.add(batch.payer, rate_of(taken.values(), self.books.policy.order.cores_per_card))
 
@@ -265,39 +268,29 @@ class Pass:
 
         Returns when it will start at the latest; minus infinity when nobody knows.
         """
-        start = None
-        if self.books.policy.backfill and self.books.line.has_sure_ends and self._timed < TIMED_AT_MOST:
+        books, start = self.books, None
+        if books.policy.backfill and books.line.has_sure_ends and self._timed < TIMED_AT_MOST:
             self._timed += 1
-            start = latest_start(batch.ask, self.books.rooms, self._releases, self.now)
-        if start is not None:
-            for room in start.rooms:
-                self._keep(room, id, batch.ask.roles[0], start.at)
-            return start.at
-        self._keep_prospects(batch, id, -inf)
-        return -inf
+            start = latest_start(batch.ask, books.rooms, self._releases, self.now)
+        if start is None:
+            self._keep_prospects(batch, id, -inf)
+            return -inf
+        for place in start.places:
+            cpu, memory, _ = place.room.fair_share(batch.ask.roles[0].resources)
+            self._keep(place.room, Keep(self._seq, id, cpu, memory, place.cards, start.at))
+        return start.at
 
     def _keep_prospects(self, batch: Batch, id: str, starts_at: float) -> None:
-        for role in batch.ask.roles:
-            for room in self._prospects(role):
-                self._keep(room, id, role, starts_at)
+        for prospect in prospects(batch.ask, self.books.rooms, self.books.empty):
+            self._keep(prospect.stack.room, prospect.keep(self._seq, id, starts_at))
 
-    def _keep(self, room: Room, id: str, role: RoleAsk, starts_at: float) -> None:
-        room.keep_for(self._seq, id, role.resources, starts_at)
+    def _keep(self, room: Room, keep: Keep) -> None:
+        room.keeps.append(keep)
         self._keeping.append(room)
 
-    def _prospects(self, role: RoleAsk) -> Iterator[Room]:
-        """The rooms with the most free that could hold its replicas if they were empty, once for each replica."""
-        missing = role.replicas
-        for stack in self.books.rooms.shelf(role.sieve).loosest_first():
-            room = self.books.empty.by_name[stack.room.node.name]
-            alike = room.stacks[stack.serial - stack.room.stacks[0].serial]
-            fitting = how_many(alike, role.resources, missing)
-            yield from [stack.room] * fitting
-            missing -= fitting
-            if not missing:
-                return
-
     def _releases(self, node: str) -> Iterator[Release]:
+        """When what is given out on a node comes free: running work, and what this pass has placed."""
+        yield from self._new_on.get(node, ())
         for id in self.books.on_node.get(node, ()):
             if id not in self._ends:
                 workload = self.books.holding[id]
@@ -328,15 +321,10 @@ class Pass:
         place = self.preemption.fits_once_stopped(batch, standing)
         if place is None:
             return None
-        for allotment in place.values():
-            self._keep_exactly(id, allotment)
+        for one in place.values():
+            keep = Keep(self._seq, id, one.cpu_milli, one.memory, one.cards, -inf)
+            self._keep(books.rooms.by_name[one.node], keep)
         return because(Code.CLEARING, jobs=self.preemption.clearing_for(id))
-
-    def _keep_exactly(self, id: str, allotment: Allotment) -> None:
-        room = self.books.rooms.by_name[allotment.node]
-        amounts = (allotment.cpu_milli, allotment.memory, allotment.device, allotment.cards_milli)
-        room.keeps.append(Keep(self._seq, id, *amounts, -inf))
-        self._keeping.append(room)
 
     # --- what is told ---------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ without a search.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from gpuyard.domain.cluster import Allotment, CardShare, Node, NodeState
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources
 from gpuyard.scheduling.rings import Rings, choose_chips, rings_of
-from gpuyard.scheduling.score import Key, in_order, key_for
+from gpuyard.scheduling.score import Key, in_order, key_for, looseness
 from gpuyard.scheduling.sieve import Sieve
 
 OPEN_CPU_MILLI = 1000  # a replica without cards that leaves its CPU open gets one core
@@ -40,8 +40,7 @@ class Keep(NamedTuple):
     workload: str
     cpu: int
     memory: int
-    device: str
-    milli: int
+    cards: tuple[CardShare, ...]  # these very cards, whoever may hold them now
     starts_at: float  # when it will start at the latest; never known: minus infinity, so that nobody passes it
 
 
@@ -71,17 +70,20 @@ class Stack:
         cpu, memory, shm = room.fair_share(asked)
         if cpu > room.cpu or memory > room.memory:
             return None
-        if room.keeps and not room.leaves(cpu, memory, cards, standing):
-            return None
+        left = room.cards
+        if room.keeps:
+            beside = room.beside_keeps(standing)
+            if beside is None or cpu > beside[0] or memory > beside[1]:
+                return None
+            left = beside[2]
         if cards is None:
             return Allotment(room.node.name, cpu, memory, shm)
-        shares = self._choose(cards)
+        shares = self._choose(cards, left)
         if shares is None:
             return None
         return Allotment(room.node.name, cpu, memory, shm, self.device, shares, room.are_simulated(shares))
 
-    def _choose(self, asked: Cards) -> tuple[CardShare, ...] | None:
-        left = self.room.cards
+    def _choose(self, asked: Cards, left: Mapping[int, int]) -> tuple[CardShare, ...] | None:
         if asked.is_share:
             # The card with the least left that still fits, so that whole cards stay whole.
             fitting = [i for i in self.indices if left[i] >= asked.milli]
@@ -92,11 +94,26 @@ class Stack:
         whole = [i for i in self.indices if left[i] == WHOLE_CARD]
         return tuple(CardShare(i, WHOLE_CARD) for i in whole[: asked.whole]) if len(whole) >= asked.whole else None
 
+    def closest(self, asked: Cards) -> tuple[CardShare, ...]:
+        """The cards that are closest to being free for it, beside those that others keep: the most left first."""
+        room = self.room
+        kept = room.kept_cards()
+        left = {i: room.cards[i] - kept.get(i, 0) for i in self.indices}
+        well = sorted(self.indices, key=lambda i: (i in room.troubled, -left[i], i))
+        if asked.is_share:
+            return (CardShare(well[0], asked.milli),)
+        sets = [[i for i in well if i in ring] for ring in self.rings if len(ring) >= asked.whole] or [well]
+        free = [[i for i in one if not kept.get(i)][: asked.whole] for one in sets]
+        best = max(free, key=lambda one: (len(one), sum(left[i] for i in one)))
+        return tuple(CardShare(i, WHOLE_CARD) for i in best)
+
 
 class Room:
     """One node."""
 
-    __slots__ = ("_shares", "_simulated", "cards", "cpu", "keeps", "memory", "node", "rank", "stack_of", "stacks")
+    __slots__ = (
+        "_shares", "_simulated", "cards", "cpu", "keeps", "memory", "node", "rank", "stack_of", "stacks", "troubled"
+    )  # fmt: skip
 
     def __init__(self, node: Node, rank: int, policy: Policy, serial: int, *, empty_and_well: bool = False) -> None:
         self.node = node
@@ -105,6 +122,7 @@ class Room:
         self.memory = node.memory
         self.cards = {c.index: 0 if c.trouble and not empty_and_well else WHOLE_CARD for c in node.cards}
         self.keeps: list[Keep] = []
+        self.troubled = frozenset(card.index for card in node.cards if card.trouble)
         self._simulated = frozenset(card.index for card in node.cards if card.simulated)
         self._shares: dict[Resources, tuple[int, int, int]] = {}
         models: dict[tuple[str, str], list[int]] = {}
@@ -146,21 +164,29 @@ class Room:
     def free_milli(self, device: str) -> int:
         return sum(stack.milli for stack in self.stacks if stack.device == device)
 
-    def keep_for(self, seq: int, workload: str, asked: Resources, starts_at: float) -> None:
-        """Keep back what this replica could use of the free rest here."""
-        cpu, memory, _ = self.fair_share(asked)
-        device, milli = (asked.cards.device, asked.cards.milli) if asked.cards else ("", 0)
-        self.keeps.append(Keep(seq, workload, cpu, memory, device, milli, starts_at))
-
-    def leaves(self, cpu: int, memory: int, cards: Cards | None, standing: Standing) -> bool:
-        """Is there enough beside what earlier ones keep?"""
-        device, milli = (cards.device, cards.milli) if cards else ("", 0)
+    def kept_cards(self) -> dict[int, int]:
+        """What is kept of each card, by whomever."""
+        kept: dict[int, int] = {}
         for keep in self.keeps:
-            if self.is_kept_from(keep, standing):
-                cpu += keep.cpu
-                memory += keep.memory
-                milli += keep.milli if keep.device == device else 0
-        return cpu <= self.cpu and memory <= self.memory and (not device or milli <= self.free_milli(device))
+            for share in keep.cards:
+                kept[share.index] = kept.get(share.index, 0) + share.milli
+        return kept
+
+    def beside_keeps(self, standing: Standing) -> tuple[int, int, dict[int, int]] | None:
+        """The cores, memory and cards that are left beside what earlier ones keep; None when nothing is."""
+        cpu, memory, cards = self.cpu, self.memory, self.cards
+        for keep in self.keeps:
+            if not self.is_kept_from(keep, standing):
+                continue
+            cpu -= keep.cpu
+            memory -= keep.memory
+            if cpu < 0 or memory < 0:
+                return None
+            if keep.cards:
+                cards = dict(cards) if cards is self.cards else cards
+                for share in keep.cards:
+                    cards[share.index] -= share.milli
+        return cpu, memory, cards
 
     def is_kept_from(self, keep: Keep, standing: Standing) -> bool:
         return keep.seq < standing.seq and standing.ends_by > keep.starts_at
@@ -185,8 +211,10 @@ class Shelf:
         self._key = key_for(policy.placing)
         self._packs = policy.placing.packs
         self._stacks = {stack.serial: stack for stack in stacks}
+        self._packs_cards = self._packs and all(stack.device for stack in self._stacks.values())
         self._at = {serial: self._key(stack) for serial, stack in self._stacks.items()}
         self._keys = sorted(self._at.values())
+        self._loosest: list[Stack] | None = None
         self._parts: list[tuple[int, int, int]] | None = None  # cards given out in part: (left, rank, serial)
         self._parts_of: dict[int, list[tuple[int, int, int]]] = {}
         self.moved: set[Room] = set()
@@ -197,8 +225,13 @@ class Shelf:
         return (self._stacks[key[-1]] for key in self._keys)
 
     def loosest_first(self) -> Iterator[Stack]:
+        """Those with the most free first, however the policy places."""
         self._put_in_order()
-        return (self._stacks[key[-1]] for key in reversed(self._keys))
+        if self._packs_cards:
+            return (self._stacks[key[-1]] for key in reversed(self._keys))
+        if self._loosest is None:
+            self._loosest = sorted(self._stacks.values(), key=looseness, reverse=True)
+        return iter(self._loosest)
 
     def candidates(self, cards: Cards | None) -> Iterator[Stack]:
         """Those that may have enough cards, in order. Nothing may be taken while iterating."""
@@ -224,6 +257,7 @@ class Shelf:
     def _put_in_order(self) -> None:
         if not self.moved:
             return
+        self._loosest = None
         for room in self.moved:
             for stack in room.stacks:
                 if stack.serial in self._at:

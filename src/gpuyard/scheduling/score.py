@@ -35,6 +35,14 @@ def _spread(stack: Stack) -> Key:
     return (-stack.whole, -stack.milli, -stack.room.cpu, stack.room.rank, stack.serial)
 
 
+def looseness(stack: Stack) -> Key:
+    """Larger for the stack with more free: where one that waits is closest to starting."""
+    room = stack.room
+    if stack.device:
+        return (stack.whole, stack.milli, room.cpu, -room.rank, -stack.serial)
+    return (room.cpu, room.memory, -room.rank, -stack.serial)
+
+
 _KEYS: dict[Placing, Callable[[Stack], Key]] = {
     Placing.BEST_FIT: _best_fit,
     Placing.IN_ORDER: _in_order,
