@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,10 +34,16 @@ def why(ref: str, other: str | None, output: str) -> None:
         print_json(told.raw)
         return
     lines = _before_lines(told) if other is not None else _why_lines(told)  # type: ignore[arg-type]
-    room = max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))
     for indent, hang, text in lines:
-        for line in wrapped(printable(text), room, indent, hang):
+        for line in wrapped(printable(text), _columns(), indent, hang):
             click.echo(line)
+
+
+def _columns() -> int | None:
+    """Lines are broken for a screen; never in a pipe, unless it says how wide it is."""
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return None
+    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))
 
 
 Line = tuple[str, str, str]  # what stands before the first line, before the following ones, and the text
@@ -94,11 +102,11 @@ def _before_lines(told: Before) -> Iterator[Line]:
 # --- lines --------------------------------------------------------------------------------------------------------
 
 
-def wrapped(text: str, room: int, indent: str = "", hang: str = "") -> Iterator[str]:
+def wrapped(text: str, room: int | None, indent: str = "", hang: str = "") -> Iterator[str]:
     """The text in lines of at most this many columns. Chinese may break anywhere, other words stay whole."""
     line, used, begun = indent, width(indent), False
     for word in _PIECE.findall(text):
-        if begun and used + width(word.rstrip()) > room:
+        if begun and room is not None and used + width(word.rstrip()) > room:
             yield line.rstrip()
             line, used, word = hang, width(hang), word.lstrip()
         line += word
