@@ -123,6 +123,36 @@ def test_a_folder_deeper_than_can_be_followed_stops_nothing(root: Path) -> None:
     assert (root / "speech" / "vision" / "d" / "d").stat().st_gid == NEW
 
 
+@as_root
+def test_a_file_that_takes_no_more_rights_stops_nothing(root: Path) -> None:
+    share = made(root, "vision", OLD)
+    for name in ("a", "b", "c", "d"):
+        (share / name).write_text(name)
+    for number in range(200):  # until the file system has no more room for what is written beside a file
+        with contextlib.suppress(OSError):
+            os.setxattr(share / "b", f"user.{number}", b"x" * max(1, 4000 >> number // 10))
+    with contextlib.suppress(ShareNotMoved):  # a file system without access lists: then nothing moves
+        Shares(root).fold_in("vision", "speech", (OLD, NEW), in_use=True)
+    now = root / "speech" / "vision"
+    if now.exists():
+        assert {(now / name).stat().st_gid for name in ("a", "b", "c", "d")} == {NEW}
+
+
+@as_root
+def test_folders_that_come_and_go_meanwhile_stop_nothing(root: Path) -> None:
+    share = made(root, "vision", OLD)
+    for number in range(300):
+        (share / f"kept{number}").mkdir()
+    busy = "import os, sys\nprint('ready', flush=True)\nwhile True:\n os.mkdir('t'); os.rmdir('t')"
+    command = [sys.executable, "-c", busy]
+    with subprocess.Popen(command, cwd=share, stdout=subprocess.PIPE, text=True) as work:
+        assert work.stdout is not None
+        assert work.stdout.readline() == "ready\n"
+        Shares(root).fold_in("vision", "speech", (OLD, NEW), in_use=False)
+        work.kill()
+    assert {(root / "speech" / "vision" / f"kept{n}").stat().st_gid for n in range(300)} == {NEW}
+
+
 WORK = """
 import os, sys
 os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(int(sys.argv[2]))

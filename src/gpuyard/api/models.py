@@ -403,7 +403,7 @@ Amount = Annotated[Annotated[str, StringConstraints(max_length=32)] | int | floa
 Resource = Literal["cpu", "memory", "nvidia", "ascend"]
 Limits = dict[Resource, Amount | None]
 Weight = Annotated[
-    float, Field(gt=0, le=1000, description="its part under fair share, beside the other groups' weights")
+    float, Field(ge=0.001, le=1000, description="its part under fair share, beside the other groups' weights")
 ]
 FIFO: bool = Field(default=False, description="inside the group nobody overtakes anybody")
 

@@ -183,9 +183,12 @@ def _writer(caller: Caller, submission: Submission) -> Callable[[Connection], tu
         known = rows.find_by_key(conn, workload.owner, key) if key is not None else None
         if known is not None:
             return _taken_before(conn, known, key, digest), False
-        if submission.instead_of is not None:
-            _make_way(caller, conn, submission.instead_of.id)
+        waiting = submission.instead_of
+        if waiting is not None:
+            _require_waiting(conn, waiting.id)
         caller.crowd.let_in(conn, workload.owner, now)
+        if waiting is not None:
+            _make_way(caller, conn, waiting.id)
         rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
         audit.record(conn, actor, Action.SUBMIT, workload.id, now, facts=facts)
         return workload, True
@@ -199,12 +202,16 @@ def instead_of(caller: Caller, submission: Submission, waiting: Workload) -> Sub
     return replace(submission, workload=replace(submission.workload, submitted_at=kept), instead_of=waiting)
 
 
-def _make_way(caller: Caller, conn: Connection, id: str) -> None:
-    """The one that waits is stopped in the same transaction: there is never none and never both."""
+def _require_waiting(conn: Connection, id: str) -> None:
     waiting = rows.get(conn, id)
     if waiting is None or waiting.state is not State.QUEUED or waiting.wanted is Wanted.STOP:
         state = waiting.state.value if waiting else "stopped"
         raise Conflict(because(Code.WRONG_STATE, action="rerun", state=state, id=id))
+
+
+def _make_way(caller: Caller, conn: Connection, id: str) -> None:
+    """The one that waits is stopped in the same transaction, once nothing can be refused any more: there is never none
+    and never both."""
     rows.want(conn, id, Wanted.STOP, caller.actor.name, caller.now)
     audit.record(conn, caller.actor, "workload.stop", id, caller.now)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -11,13 +12,13 @@ from gpuyard import words
 from gpuyard.access.rights import Action, Refused
 from gpuyard.api.finding import find_workload, glasses, visible
 from gpuyard.api.guard import Caller, Doors
-from gpuyard.api.views import Glasses, work_named
+from gpuyard.api.views import REASONS_INSIDE, Glasses, work_named
 from gpuyard.api.why_models import AheadOut, BeforeOut, ReasonOut, RemedyOut, WhyOut
 from gpuyard.api.workloads import Ref, Seeing
 from gpuyard.domain.errors import NotFound
 from gpuyard.domain.reasons import Code, Reason
 from gpuyard.domain.workload import ID_RULE, State, Verdict, Workload
-from gpuyard.scheduling.before import Past
+from gpuyard.scheduling.before import Answer, Past
 from gpuyard.scheduling.snapshot import Ahead, Remedy, Why
 from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
@@ -100,6 +101,15 @@ def _impersonal(rule: Reason, *, persons: bool) -> Reason:
     return Reason(rule.code, {key: "" if key in PERSONS else value for key, value in rule.facts.items()})
 
 
+def _about_visible(answer: Answer, known: Collection[str]) -> Reason:
+    """The rule as the asker may know it. What kept the other from starting is told of visible work only: it may name
+    persons, programs and images."""
+    rule = _impersonal(answer.rule, persons=len(known) == 2)
+    if answer.other in known:
+        return rule
+    return Reason(rule.code, {key: value for key, value in rule.facts.items() if key not in REASONS_INSIDE})
+
+
 def _remedy(caller: Caller, workload: Workload, remedy: Remedy) -> RemedyOut:
     changes = dict(remedy.changes)
     sets = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in changes.items())
@@ -124,7 +134,7 @@ def comes_before(caller: Seeing, ref: Ref, other: Ref) -> Any:
         pasts = [Past(workload, tuple(rows.story(conn, workload.id))) for workload in (one, two)]
         known = visible(caller, conn, [one.id, two.id])
     answer = caller.parts.before(pasts[0], pasts[1])
-    rule = _impersonal(answer.rule, persons=len(known) == 2)
+    rule = _about_visible(answer, known)
     with caller.parts.database.read() as conn:
         named = visible(caller, conn, work_named(rule))
     seen = Glasses(caller.say, frozenset(), named.__contains__)

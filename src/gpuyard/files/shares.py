@@ -7,6 +7,7 @@ already belonged to the group is given to the other.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat
 import struct
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gpuyard.domain.people import NAME_RULE
+
+log = logging.getLogger(__name__)
 
 MODE = 0o2770
 MAX_DEPTH = 200  # deeper ones stay as they are: each level keeps a file open
@@ -100,9 +103,11 @@ def _move(root: int, source: str, place: int) -> None:
 
 def _give(top: int, old: int, new: int, *, keeps: bool) -> None:
     """Everything below, from one group number to the other. A folder is given before it is looked into, so that what
-    is made in it meanwhile belongs to the new one by itself."""
+    is made in it meanwhile belongs to the new one by itself. Entries that are gone meanwhile, or that somebody made so
+    that they cannot be given, keep nobody else's from being given."""
     _give_one(top, old, new, keeps=keeps)
     waiting = [(os.dup(top), os.listdir(top))]
+    stayed = 0
     try:
         while waiting:
             folder, names = waiting[-1]
@@ -110,20 +115,25 @@ def _give(top: int, old: int, new: int, *, keeps: bool) -> None:
                 waiting.pop()
                 os.close(folder)
                 continue
-            inner = _look_into(folder, names.pop(), old, new, keeps=keeps, deeper=len(waiting) < MAX_DEPTH)
+            try:
+                inner = _look_into(folder, names.pop(), old, new, keeps=keeps, deeper=len(waiting) < MAX_DEPTH)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                stayed += 1
+                continue
             if inner is not None:
                 waiting.append((inner, os.listdir(inner)))
     finally:
         for folder, _ in waiting:
             os.close(folder)
+    if stayed:
+        log.warning("%d entries of a shared folder could not wholly be given to group number %d", stayed, new)
 
 
 def _look_into(folder: int, name: str, old: int, new: int, *, keeps: bool, deeper: bool) -> int | None:
     """Give one entry; the open folder when it is one to go on with."""
-    try:
-        entry = os.open(name, _LOOK, dir_fd=folder)
-    except FileNotFoundError:  # gone meanwhile
-        return None
+    entry = os.open(name, _LOOK, dir_fd=folder)
     try:
         mode = os.fstat(entry).st_mode
         if stat.S_ISLNK(mode):

@@ -14,6 +14,8 @@ from gpuyard.domain.policy import HOUR, Ordering
 from gpuyard.domain.resources import WHOLE_CARD
 from gpuyard.domain.usage import PastUse
 
+MOST_LEVEL = 1e15  # also when a weight or tolerance is next to nothing: the order always has a number
+
 
 def rate_of(allotments: Iterable[Allotment], cores_per_card: int) -> float:
     """Cards in use; without cards, cores as parts of a card."""
@@ -80,7 +82,7 @@ class Running:
 
 def level(card_hours: float, tolerance: float) -> int:
     """Use that differs by less than the tolerance is on one level, or on neighbouring ones at most."""
-    return int(math.log1p(card_hours) / math.log1p(tolerance))
+    return int(min(MOST_LEVEL, math.log1p(card_hours) / math.log1p(tolerance)))
 
 
 def card_hours(

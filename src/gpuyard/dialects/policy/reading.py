@@ -28,6 +28,7 @@ from gpuyard.domain.workload import MAX_PRIORITY, MIN_PRIORITY, Kind
 
 MAX_CORES_PER_CARD = 10_000
 MAX_LABELS = 50
+LEAST_TOLERANCE = 0.0001  # less than this nobody can tell apart
 NORMAL = "normal"  # what a request without a priority gets
 
 _priority = whole_number(MIN_PRIORITY, MAX_PRIORITY)
@@ -99,7 +100,7 @@ ORDER: Mapping[str, Reader] = {
     "fair_share": yes_or_no,
     "half_life": duration(),
     "ahead": duration(),
-    "tolerance": number(above=0.0, most=1.0),
+    "tolerance": number(above=LEAST_TOLERANCE, most=1.0),
     "cores_per_card": whole_number(1, MAX_CORES_PER_CARD),
     "age_every": duration(),
     "age_points": whole_number(0, MAX_PRIORITY),
