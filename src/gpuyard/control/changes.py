@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gpuyard.control.accounting import bill
 from gpuyard.domain.lifecycle import Event, advance, can
+from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import StoryEvent, Workload
 from gpuyard.store import sharing as sharing_rows
 from gpuyard.store import workloads as workload_rows
@@ -61,18 +62,21 @@ class Changes:
             self._before[id], self._after[id] = workload, replace(workload, version=workload.version + 1)
         self._story.setdefault(id, []).extend(lines)
 
-    def write(self, database: Database, lock: ControlLock, *, placing: bool = False) -> list[str]:
+    def write(
+        self, database: Database, lock: ControlLock, at: float, reasons: Mapping[str, Reason] | None = None
+    ) -> list[str]:
         """One transaction; returns the ids of those that were left out because their owner changed them meanwhile.
 
-        With `placing` it raises Outdated when nodes, groups, users or policy changed since the picture was taken: a
-        placement must hold against now. What an ended attempt has used is charged in the same breath.
+        With reasons for those who wait it is the outcome of a plan, and raises Outdated when nodes, groups, users or
+        policy changed since the picture was taken: a plan must hold against now. What an ended attempt has used is
+        charged in the same breath.
         """
         picture, ids = self._picture, list(self._after)
         with database.write() as conn:
             lock.check(conn)
             before = newest_change(conn)
             moved = before != picture.position and has_other_changes(conn, picture.position, workload_rows.KIND)
-            if moved and placing:
+            if moved and reasons is not None:
                 raise Outdated
             past = sharing_rows.past_use(conn) if moved else picture.past  # groups may have been merged
             steps = [(self._before[id], self._after[id], self._story.get(id, ())) for id in ids]
@@ -81,6 +85,8 @@ class Changes:
             charges = bill(written, past, picture.run_times, picture.policy.order)
             sharing_rows.charge(conn, charges.past)
             sharing_rows.add_run_times(conn, charges.run_times)
+            if reasons:
+                workload_rows.set_reasons(conn, reasons, at)
             upto = newest_change(conn)
         picture.past.update(charges.past)
         picture.run_times.update(charges.run_times)

@@ -139,7 +139,7 @@ class Control:
         self._heed_wishes(changes, now, full=full)
         self._watch_durations(changes, now, full=full)
         if changes:
-            self._observer.look_at(changes.write(self._database, self._lock))
+            self._observer.look_at(changes.write(self._database, self._lock, now))
             self._look_at_nodes(now)
         self._place(now)
         self._carry_out(now)
@@ -216,16 +216,19 @@ class Control:
         if not self.picture.has_queue:
             return
         plan = decide(self.picture.books, now, news_only=True)
-        self._teller.add(plan.waiting)
+        self._teller.add(plan.waiting, self.picture.live)
+        self.picture.told(plan.waiting)
         changes = decided(self.picture, plan, now)
-        if changes:
+        reasons = self._teller.choose(self.picture.live)
+        if changes or reasons:
             try:
-                changes.write(self._database, self._lock, placing=True)
+                changes.write(self._database, self._lock, now, reasons)
             except Outdated:
                 self._begin_again()
                 self._woken.set()
                 return
-        if self._teller.write(self._database, self._lock, self.picture, now):
+            self._teller.told(reasons)
+        if self._teller.has_news:
             self._woken.set()
 
     # --- carrying out ----------------------------------------------------------------------------------------------

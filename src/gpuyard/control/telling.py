@@ -1,57 +1,51 @@
-"""Writes why the waiting wait: a new kind of reason first, new numbers of an old one little by little."""
+"""Which reasons to wait are written when: a new kind of reason soon, new numbers of an old one little by little."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import State, Workload
-from gpuyard.store import workloads as workload_rows
-from gpuyard.store.control_lock import ControlLock
-from gpuyard.store.database import Database
-from gpuyard.world.picture import Picture
 
 # Reasons written in one pass: ten thousand waiting jobs must not hold up the one that can start.
-AT_ONCE = 500
-NUMBERS_AT_ONCE = 100  # of these only the numbers changed
+NEW_AT_ONCE = 500
+NUMBERS_AT_ONCE = 100
 
 
 class Teller:
     """Keeps what is still to be written. What is lost with it is told anew by a new control."""
 
     def __init__(self) -> None:
-        self._pending: dict[str, Reason] = {}
+        self._new: dict[str, Reason] = {}
+        self._numbers: dict[str, Reason] = {}  # the kind of reason is as written, only its numbers are not
 
-    def add(self, reasons: Mapping[str, Reason]) -> None:
-        self._pending.update(reasons)
+    @property
+    def has_news(self) -> bool:
+        """Is there more that should be written at once?"""
+        return bool(self._new)
 
-    def write(self, database: Database, lock: ControlLock, picture: Picture, now: float) -> bool:
-        """Write some of them. True when there are more."""
-        if not self._pending:
-            return False
-        chosen = self._choose(picture.live)
-        if chosen:
-            with database.write() as conn:
-                lock.check(conn)
-                workload_rows.set_reasons(conn, chosen, now)
-            picture.told(chosen)
-            for id in chosen:
-                del self._pending[id]
-        return bool(self._pending)
+    def add(self, reasons: Mapping[str, Reason], live: Mapping[str, Workload]) -> None:
+        """These are the reasons now; `live` still has the ones before."""
+        for id, reason in reasons.items():
+            if id in self._new or live[id].reason.code is not reason.code:
+                self._new[id] = reason
+                self._numbers.pop(id, None)
+            else:
+                self._numbers[id] = reason
 
-    def _choose(self, live: Mapping[str, Workload]) -> dict[str, Reason]:
-        chosen: dict[str, Reason] = {}
-        numbers = 0
-        for id, reason in list(self._pending.items()):
-            workload = live.get(id)
-            if workload is None or workload.state is not State.QUEUED or workload.reason == reason:
-                del self._pending[id]
-                continue
-            if workload.reason.code is reason.code:
-                numbers += 1
-                if numbers > NUMBERS_AT_ONCE:
-                    continue
-            chosen[id] = reason
-            if len(chosen) >= AT_ONCE:
-                break
+    def choose(self, live: Mapping[str, Workload]) -> dict[str, Reason]:
+        """Some of them, to be written now. Those who do not wait any more are dropped."""
+        for pending in (self._new, self._numbers):
+            gone = [id for id in pending if id not in live or live[id].state is not State.QUEUED]
+            for id in gone:
+                del pending[id]
+        chosen = dict(islice(self._new.items(), NEW_AT_ONCE))
+        chosen.update(islice(self._numbers.items(), NUMBERS_AT_ONCE))
         return chosen
+
+    def told(self, reasons: Mapping[str, Reason]) -> None:
+        """These are written."""
+        for id in reasons:
+            self._new.pop(id, None)
+            self._numbers.pop(id, None)

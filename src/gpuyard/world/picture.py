@@ -107,9 +107,10 @@ class Picture:
             self._put(workload)
 
     def told(self, reasons: Mapping[str, Reason]) -> None:
-        """The caller has written why these wait."""
+        """The caller has found out why these wait, and writes it now or soon."""
         for id, reason in reasons.items():
-            if (workload := self.live.get(id)) is not None:
+            workload = self.live.get(id)
+            if workload is not None and workload.state is State.QUEUED:
                 self._put(replace(workload, reason=reason))
 
     def _put(self, workload: Workload) -> None:
