@@ -46,8 +46,10 @@ class Ask:
 
 
 def ask_of(spec: Spec, group: str, policy: Policy) -> Ask:
+    several = sum(role.replicas for role in spec.roles if role.resources.cards) > 1
+    apart = several and spec.together is not Together.ONE_NODE
     roles = [
-        RoleAsk(role.name, role.replicas, role.resources, sieve_for(role, group, spec.kind.value, policy))
+        RoleAsk(role.name, role.replicas, role.resources, sieve_for(role, group, spec.kind.value, policy, apart=apart))
         for role in spec.roles
     ]
     return Ask(tuple(sorted(roles, key=_size, reverse=True)), spec.together, spec.kind.value)

@@ -94,6 +94,10 @@ class Stack:
         whole = [i for i in self.indices if left[i] == WHOLE_CARD]
         return tuple(CardShare(i, WHOLE_CARD) for i in whole[: asked.whole]) if len(whole) >= asked.whole else None
 
+    def is_whole(self, chips: int) -> bool:
+        """Are these all of its linked chips? Zero: it does not matter."""
+        return not chips or not self.rings or chips == sum(len(ring) for ring in self.rings)
+
     def closest(self, asked: Cards) -> tuple[CardShare, ...]:
         """The cards that are closest to being free for it, beside those that others keep: the most left first."""
         room = self.room
@@ -309,7 +313,7 @@ class Rooms:
                 stack
                 for room in self.by_name.values()
                 for stack in room.stacks
-                if stack.device == sieve.device and sieve.lets(room.node, stack.model)
+                if stack.device == sieve.device and sieve.lets(room.node, stack.model) and stack.is_whole(sieve.whole)
             )
             found = self._shelves[sieve] = Shelf(through, self._policy)
         return found

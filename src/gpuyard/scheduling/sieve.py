@@ -21,11 +21,12 @@ class Sieve:
     where: Where = Where()
     group_pools: Pools = None
     kind_pools: Pools = None
+    whole: int = 0  # linked chips work together over several nodes only if they are all of each node: so many
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Shelves are looked up by it again and again: the hash is made once.
-        fields = (self.device, self.models, self.where, self.group_pools, self.kind_pools)
+        fields = (self.device, self.models, self.where, self.group_pools, self.kind_pools, self.whole)
         object.__setattr__(self, "_hash", hash(fields))
 
     def __hash__(self) -> int:
@@ -47,9 +48,11 @@ class Sieve:
         return all(label in node.labels for label in self.where.labels)
 
 
-def sieve_for(role: RoleSpec, group: str, kind: str, policy: Policy) -> Sieve:
+def sieve_for(role: RoleSpec, group: str, kind: str, policy: Policy, *, apart: bool = False) -> Sieve:
+    """`apart`: it is one of several with cards, which may be on several nodes."""
     cards = role.resources.cards
     return Sieve(
+        whole=cards.whole if apart and cards is not None and cards.device in policy.rings else 0,
         device=cards.device if cards else "",
         models=cards.models if cards else (),
         where=role.where,
