@@ -1,0 +1,89 @@
+"""Why did that one run before mine? Answered from what was written down when it got its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.draw import a_job
+
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.workload import State, StoryEvent, Workload
+from gpuyard.scheduling.before import Answer, Past, before
+
+TURN = {"guaranteed": False, "priority": 500, "group_use": 1.0, "user_use": 1.0}
+BUSY = because(Code.BUSY, resource="nvidia", asked=8000, free=0, node="a", jobs=[])
+
+
+def a_line(at: float, reason: Reason, state: State = State.QUEUED) -> StoryEvent:
+    return StoryEvent(at, reason, state)
+
+
+def placed(at: float, **facts: Any) -> StoryEvent:
+    return a_line(at, because(Code.PLACED, nodes=["a"], attempt=1, **facts), State.PLACED)
+
+
+def a_past(workload: Workload, *lines: StoryEvent) -> Past:
+    return Past(workload, (a_line(workload.submitted_at, because(Code.SUBMITTED)), *lines))
+
+
+def told(one: Past, two: Past) -> Answer:
+    return before(one, two, lambda *_: None, lambda workload, _: workload.spec.priority)
+
+
+MINE = a_job("mine", at=100.0)
+THEIRS = a_job("theirs", at=200.0, owner="bob", group="speech")
+
+
+def test_the_other_was_not_there_yet() -> None:
+    answer = told(a_past(MINE, placed(150.0)), a_past(THEIRS))
+    assert answer == Answer("mine", "theirs", because(Code.RULE_NOT_THERE, submitted_at=200.0, at=150.0))
+
+
+def test_the_other_could_not_start_then_and_its_reason_is_told() -> None:
+    answer = told(a_past(THEIRS, placed(300.0, turn=TURN)), a_past(MINE, a_line(250.0, BUSY)))
+    assert answer == Answer("theirs", "mine", because(Code.RULE_PASSED, reason=BUSY.to_json(), at=300.0))
+
+
+def test_a_gap_was_filled() -> None:
+    gap = {"ends_by": 900.0, "starts_at": 1000.0}
+    theirs = a_past(THEIRS, placed(300.0, turn=TURN, passed=["mine"], backfill=gap))
+    assert told(theirs, a_past(MINE, a_line(250.0, BUSY))).rule == because(Code.RULE_BACKFILL, **gap)
+
+
+def test_what_is_guaranteed_to_its_group_comes_first() -> None:
+    theirs = a_past(THEIRS, placed(300.0, turn={**TURN, "guaranteed": True}))
+    assert told(theirs, a_past(MINE)).rule == because(Code.RULE_GUARANTEE, group="speech")
+
+
+def test_its_priority_was_higher_also_by_waiting() -> None:
+    theirs = a_past(THEIRS, placed(300.0, turn={**TURN, "priority": 550}))
+    expected = because(Code.RULE_PRIORITY, mine=500, theirs=550, waited=100.0, points=50)
+    assert told(theirs, a_past(MINE)).rule == expected
+
+
+def test_its_group_had_used_less() -> None:
+    theirs = a_past(THEIRS, placed(300.0, turn=TURN, uses={"vision": 7.25, "speech": 1.0}))
+    rule = told(theirs, a_past(MINE, a_line(250.0, because(Code.ORDER, ahead="x")))).rule
+    assert rule == because(Code.RULE_SHARE, group="speech", use=1.0, other_group="vision", other_use=7.2)
+
+
+def test_its_owner_had_used_less() -> None:
+    theirs = a_past(a_job("theirs", at=200.0, owner="bob"), placed(300.0, turn=TURN, uses={"vision/ann": 3.0}))
+    rule = told(theirs, a_past(MINE)).rule
+    assert (rule.code, rule.facts["use"], rule.facts["other_use"]) == (Code.RULE_USER_SHARE, 1.0, 3.0)
+
+
+def test_it_came_first() -> None:
+    mine = a_past(MINE, placed(300.0, turn=TURN))
+    assert told(mine, a_past(THEIRS)).rule == because(Code.RULE_AGE, mine=200.0, theirs=100.0)
+
+
+def test_it_is_the_other_way_round() -> None:
+    mine, theirs = a_past(MINE, placed(300.0, turn=TURN)), a_past(THEIRS)
+    assert told(theirs, mine) == told(mine, theirs)
+    assert told(theirs, mine).first == "mine"
+
+
+def test_what_nobody_wrote_down_nobody_makes_up() -> None:
+    theirs = Past(THEIRS, (placed(300.0),))
+    assert told(theirs, Past(MINE, ())).rule == because(Code.RULE_UNKNOWN, job="theirs")
