@@ -122,7 +122,11 @@ class Pass:
                 asking.placed(batch)
                 continue
             group = self.books.groups.get(batch.group)
-            if group is not None and group.fifo and not self._is_hopeless(batch, reason):
+            if reason.code is Code.CLEARING and not (group is not None and group.fifo):
+                # Its room is being made: the next of the batch may ask for as much.
+                self.verdicts.append(Verdict(self._seq, batch, position, reason, alone=True))
+                asking.placed(batch)
+            elif group is not None and group.fifo and not self._is_hopeless(batch, reason):
                 self._hold_group(asking, batch, position, reason)
             else:
                 self.verdicts.append(Verdict(self._seq, batch, position, reason))
@@ -213,17 +217,17 @@ class Pass:
     def _wait_for_quota(
         self, batch: Batch, position: int, amounts: Amounts, standing: Standing, reason: Reason
     ) -> Reason:
-        clearing = self._claim(batch, position, standing) if reason.code is Code.OVER_QUOTA else None
-        if clearing is not None:
-            return clearing
+        cleared = self._claim(batch, position, standing, reason) if reason.code is Code.OVER_QUOTA else None
+        if cleared is not None:
+            return cleared
         id = batch.jobs[position][1]
         self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, amounts)
         return reason
 
     def _wait_for_room(self, batch: Batch, position: int, standing: Standing) -> Reason:
-        clearing = self._claim(batch, position, standing)
-        if clearing is not None:
-            return clearing
+        cleared = self._claim(batch, position, standing)
+        if cleared is not None:
+            return cleared
         id = batch.jobs[position][1]
         tried = self._no_room.get(batch.ask)
         if tried is None or tried.ends_by > standing.ends_by:
@@ -302,29 +306,37 @@ class Pass:
 
     # --- preemption -----------------------------------------------------------------------------------------------
 
-    def _claim(self, batch: Batch, position: int, standing: Standing) -> Reason | None:
-        """Have others make room for it, if it is entitled. None when it must simply wait."""
-        books = self.books
-        if not books.policy.preempt.enabled or self._claims >= CLAIMS_AT_MOST:
+    def _claim(self, batch: Batch, position: int, standing: Standing, otherwise: Reason | None = None) -> Reason | None:
+        """Have others make room for it, if it is entitled. None when it must simply wait.
+
+        When work that stops anyway makes room enough, that is kept for it, and it waits for the other reason.
+        """
+        preemption, id = self.preemption, batch.jobs[position][1]
+        if not self.books.policy.preempt.enabled or self._claims >= CLAIMS_AT_MOST:
             return None
-        id = batch.jobs[position][1]
-        if not self.preemption.clearing_for(id):
-            if not self.preemption.has_victims_for(batch):
+        if not preemption.clearing_for(id):
+            if not preemption.has_victims_for(batch):
                 return None
             self._claims += 1
-            if self.preemption.fits_once_stopped(batch, standing) is not None:
-                return None
-            victims = self.preemption.victims_for(batch, id, standing)
-            self.evictions += victims
-            if not victims:
-                return None
-        place = self.preemption.fits_once_stopped(batch, standing)
+            place = preemption.fits_once_stopped(batch, standing)
+            if place is not None:
+                self._keep_place(batch, id, place)
+                return otherwise or self._busy(batch.ask)
+            self.evictions += preemption.victims_for(batch, id, standing)
+        place = preemption.fits_once_stopped(batch, standing)
         if place is None:
             return None
+        self._keep_place(batch, id, place)
+        return because(Code.CLEARING, jobs=preemption.clearing_for(id))
+
+    def _keep_place(self, batch: Batch, id: str, place: Allotments) -> None:
+        """It will start there as soon as others are gone."""
+        amounts = amounts_of(place.values())
+        self.preemption.claim(batch, amounts)
+        self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, amounts)
         for one in place.values():
             keep = Keep(self._seq, id, one.cpu_milli, one.memory, one.cards, -inf)
-            self._keep(books.rooms.by_name[one.node], keep)
-        return because(Code.CLEARING, jobs=self.preemption.clearing_for(id))
+            self._keep(self.books.rooms.by_name[one.node], keep)
 
     # --- what is told ---------------------------------------------------------------------------------------------
 
