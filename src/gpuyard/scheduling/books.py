@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment, Node
 from gpuyard.domain.people import Group
@@ -13,10 +14,10 @@ from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import PastUse
 from gpuyard.domain.workload import RoleSpec, State, Together, Workload
 from gpuyard.scheduling import explain
-from gpuyard.scheduling.fit import Ask, ask_of, least_settled
+from gpuyard.scheduling.fit import Allotments, Ask, ask_of, give_back, least_settled, place_gang
 from gpuyard.scheduling.line import Batch, Line
 from gpuyard.scheduling.quota import Amounts, Payer, Purse, amounts_of
-from gpuyard.scheduling.room import Rooms
+from gpuyard.scheduling.room import Rooms, Standing
 from gpuyard.scheduling.score import in_order
 from gpuyard.scheduling.share import Running, rate_of
 from gpuyard.scheduling.snapshot import JobName, Person, Snapshot
@@ -33,6 +34,14 @@ class Holding:
     allotments: tuple[Allotment, ...]
     amounts: Amounts
     rate: float  # cards, as fair share counts them
+
+
+class Place(NamedTuple):
+    """Room that was taken; or None, and the quota that refuses it if there is room."""
+
+    taken: Allotments | None
+    amounts: Amounts
+    refusal: Reason | None
 
 
 class Books:
@@ -137,6 +146,27 @@ class Books:
         del self.holding[id]
         self.stopping.pop(id, None)
         self.preemptible.pop(id, None)
+
+    # --- room and quota together ------------------------------------------------------------------------------------
+
+    def place(self, batch: Batch, standing: Standing) -> Place:
+        """Take room for one of the batch, on nodes where its share of what it leaves open is within its quota."""
+        place = self._settled(batch, standing, place_gang(batch.ask, self.rooms, standing))
+        left = self.purse.left_to_leave_open(batch.payer) if place.refusal is not None else {}
+        if not left:
+            return place
+        elsewhere = self._settled(batch, standing, place_gang(batch.ask, self.rooms, standing, within=left))
+        return elsewhere if elsewhere.taken is not None else place
+
+    def _settled(self, batch: Batch, standing: Standing, taken: Allotments | None) -> Place:
+        """What was left open is settled only when the nodes are known: so the quota is asked once more."""
+        if taken is None:
+            return Place(None, batch.amounts, None)
+        amounts = amounts_of(taken.values())
+        refusal = self.purse.refusal(batch.payer, amounts, standing)
+        if refusal is not None:
+            give_back(taken, self.rooms)
+        return Place(taken if refusal is None else None, amounts, refusal)
 
     # --- what the line asks ---------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling import explain
 from gpuyard.scheduling.backfill import START_SECONDS, Release, ends_by, latest_start
-from gpuyard.scheduling.books import Books
+from gpuyard.scheduling.books import Books, Place
 from gpuyard.scheduling.fit import Allotments, Ask, give_back, place_gang
 from gpuyard.scheduling.line import Batch
 from gpuyard.scheduling.order import Asking, Turns
@@ -151,38 +151,23 @@ class Pass:
         amounts = batch.amounts
         reason = self.books.purse.refusal(batch.payer, amounts, standing)
         if reason is None:
-            taken = self._find_room(batch, standing)
-            if taken is None:
+            place = self._find_room(batch, standing)
+            if place.taken is not None:
+                self._take(batch, position, place.taken, place.amounts, standing)
+                return None
+            if place.refusal is None:
                 return self._wait_for_room(batch, position, standing)
-            # What was left open is settled only now that the nodes are known, so the quota is asked once more.
-            amounts, reason = self._settle(batch, position, taken, standing)
-            left = self.books.purse.left_to_leave_open(batch.payer) if reason is not None else {}
-            if left:  # on other nodes its share of what it leaves open may be smaller
-                taken = place_gang(batch.ask, self.books.rooms, standing, within=left)
-                if taken is not None:
-                    amounts, reason = self._settle(batch, position, taken, standing)
-        return None if reason is None else self._wait_for_quota(batch, position, amounts, standing, reason)
-
-    def _settle(
-        self, batch: Batch, position: int, taken: Allotments, standing: Standing
-    ) -> tuple[Amounts, Reason | None]:
-        """Take the room for good, or give it back because of a quota."""
-        amounts = amounts_of(taken.values())
-        reason = self.books.purse.refusal(batch.payer, amounts, standing)
-        if reason is None:
-            self._take(batch, position, taken, amounts, standing)
-        else:
-            give_back(taken, self.books.rooms)
-        return amounts, reason
+            amounts, reason = place.amounts, place.refusal
+        return self._wait_for_quota(batch, position, amounts, standing, reason)
 
     def standing(self, batch: Batch) -> Standing:
         return Standing(self._seq, self.now + batch.longest + START_SECONDS)
 
-    def _find_room(self, batch: Batch, standing: Standing) -> Allotments | None:
+    def _find_room(self, batch: Batch, standing: Standing) -> Place:
         tried = self._no_room.get(batch.ask)
         if tried is not None and tried.ends_by <= standing.ends_by:
-            return None
-        return place_gang(batch.ask, self.books.rooms, standing)
+            return Place(None, batch.amounts, None)
+        return self.books.place(batch, standing)
 
     def _take(self, batch: Batch, position: int, taken: Allotments, amounts: Amounts, standing: Standing) -> None:
         turn = self.turns.turn(batch, position)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuyard.domain.workload import Verdict, Workload
 from gpuyard.scheduling.cheapest import cheapest, spared
-from gpuyard.scheduling.fit import Allotments, RoleAsk, give_back, place_gang
+from gpuyard.scheduling.fit import Allotments, RoleAsk, give_back
 from gpuyard.scheduling.line import Batch
-from gpuyard.scheduling.quota import Amounts, amounts_of
+from gpuyard.scheduling.quota import Amounts
 from gpuyard.scheduling.room import Stack, Standing
 from gpuyard.scheduling.snapshot import Eviction, Rule
 
@@ -258,12 +258,10 @@ class Preemption:
         with self._without(ids):
             if books.purse.refusal(batch.payer, batch.amounts, standing) is not None:
                 return None
-            taken = place_gang(batch.ask, books.rooms, standing)
-            if taken is None:
-                return None
-            give_back(taken, books.rooms)
-            refusal = books.purse.refusal(batch.payer, amounts_of(taken.values()), standing)
-            return taken if refusal is None else None
+            taken = books.place(batch, standing).taken
+            if taken is not None:
+                give_back(taken, books.rooms)
+            return taken
 
     @contextmanager
     def _without(self, ids: Iterable[str]) -> Iterator[None]:
