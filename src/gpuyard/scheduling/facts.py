@@ -89,8 +89,7 @@ def _busy(inquiry: Inquiry, batch: Batch) -> Iterator[Reason]:
     stacks = list(inquiry.books.rooms.shelf(role.sieve))
     if batch.ask.replicas > 1:
         yield from _gang(batch, role, stacks)
-    lacks = [(_lack(role, stack), stack) for stack in stacks if _could(inquiry, role, stack)]
-    short = [(lack, stack) for lack, stack in lacks if lack is not None]
+    short = _short(inquiry, role, stacks)
     yield from _alike(inquiry, short)
     if short:
         closest = max(short, key=lambda one: _closeness(*one))[1]
@@ -103,6 +102,26 @@ def _gang(batch: Batch, role: RoleAsk, stacks: Iterable[Stack]) -> Iterator[Reas
     if batch.ask.together is Together.ANY and len(batch.ask.roles) == 1:
         room = sum(how_many(stack, role.resources, role.replicas) for stack in stacks)
         yield because(Code.GANG_FACT, replicas=role.replicas, fit=min(room, role.replicas))
+
+
+def _short(inquiry: Inquiry, role: RoleAsk, stacks: Iterable[Stack]) -> list[tuple[_Lack, Stack]]:
+    """What each lacks that could hold a replica if it were empty. Those alike in everything are looked at once."""
+    found: dict[tuple[object, ...], _Lack | None] = {}
+    short = []
+    for stack in stacks:
+        room, node = stack.room, stack.room.node
+        special = stack.rings or room in inquiry.troubled or stack.milli != stack.whole * WHOLE_CARD
+        alike: tuple[object, ...] = (
+            *(stack.whole, stack.milli, room.cpu, room.memory, len(stack.indices)),
+            *(node.cpu_milli, node.memory, len(node.cards)),
+            *((node.name,) if special else ()),
+        )
+        if alike not in found:
+            found[alike] = _lack(role, stack) if _could(inquiry, role, stack) else None
+        lack = found[alike]
+        if lack is not None:
+            short.append((lack, stack))
+    return short
 
 
 def _could(inquiry: Inquiry, role: RoleAsk, stack: Stack) -> bool:

@@ -17,7 +17,7 @@ from gpuyard.domain.workload import Workload
 from gpuyard.scheduling import explain, facts
 from gpuyard.scheduling.backfill import START_SECONDS
 from gpuyard.scheduling.books import Books
-from gpuyard.scheduling.fit import Allotments, give_back, place_gang
+from gpuyard.scheduling.fit import Allotments, Ask, give_back, place_gang
 from gpuyard.scheduling.line import Batch, longest_run
 from gpuyard.scheduling.plan import Pass
 from gpuyard.scheduling.queue import Heads, Queue
@@ -40,6 +40,7 @@ class Inquiry:
     def __init__(self, books: Books, now: float) -> None:
         self.books = books
         self.now = now
+        self._known: dict[Ask, tuple[Reason, ...]] = {}
 
     def close(self) -> None:
         """The books are as they were; another question opens them again."""
@@ -88,8 +89,16 @@ class Inquiry:
         if batch.never is not None:
             return self._never(batch, batch.never)
         sort, reason = self._class(batch, self._told(batch, id))
-        shown = facts.gathered(self, batch, sort, reason)
+        shown = self._facts(batch, sort, reason)
         return Why(sort, reason, shown, self.queue.number_before(id), self.queue.ahead_of(id), ())
+
+    def _facts(self, batch: Batch, sort: Sort, reason: Reason) -> tuple[Reason, ...]:
+        """Those of nodes are the same for all that ask the same."""
+        if sort is not Sort.BUSY:
+            return facts.gathered(self, batch, sort, reason)
+        if batch.ask not in self._known:
+            self._known[batch.ask] = facts.gathered(self, batch, sort, reason)
+        return self._known[batch.ask]
 
     def ranked(self, one: str, two: str) -> Ahead | None:
         return self.queue.ranked(one, two)
@@ -137,6 +146,20 @@ class Inquiry:
     def name(self, id: str) -> str:
         workload = self.books.line.workloads.get(id)
         return workload.spec.name if workload is not None else ""
+
+    @cached_property
+    def troubled(self) -> frozenset[Room]:
+        return frozenset(self.books.troubled)
+
+    @cached_property
+    def kinds(self) -> tuple[Node, ...]:
+        """One ready node of every kind: those alike share alike."""
+        ready = (node for node in self.books.nodes if node.state is NodeState.READY)
+        return tuple({(node.cpu_milli, node.memory, len(node.cards)): node for node in ready}.values())
+
+    @cached_property
+    def devices(self) -> tuple[str, ...]:
+        return tuple(sorted({card.device for node in self.books.nodes for card in node.cards}))
 
     # --- trouble --------------------------------------------------------------------------------------------------
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.scheduling.line import Batch
-from gpuyard.scheduling.order import Key
+from gpuyard.scheduling.order import Head, Key, raised
 from gpuyard.scheduling.snapshot import Ahead
 
 if TYPE_CHECKING:
     from gpuyard.scheduling.plan import Pass
 
 AHEAD_AT_MOST = 20
+NO_HEAD: Head = (0, 0, 0)  # inside a group that is strictly first in, first out
 
 
 class Place(NamedTuple):
@@ -67,17 +68,39 @@ class Queue:
 
     def __init__(self, one: Pass) -> None:
         self._one = one
-        self._rows: dict[str, Row] = {}
+        self._levels: dict[tuple[str, str], int] = {}  # of persons
         waiting: dict[str, list[Place]] = {}
         for batch, first in _first_waiting(one).items():
-            for position in range(first, len(batch.jobs)):
-                waiting.setdefault(batch.group, []).append(self.place(batch, position))
+            if first < len(batch.jobs):
+                waiting.setdefault(batch.group, []).extend(self._places(batch, first))
         self._rows = {group: Row(places) for group, places in waiting.items()}
         self._index = {place.id: (group, i) for group, row in self._rows.items() for i, place in enumerate(row.places)}
 
-    def place(self, batch: Batch, position: int, seq: int = 0) -> Place:
+    def place(self, batch: Batch, position: int) -> Place:
         turns = self._one.turns
-        return Place(turns.inside(batch, position), turns.among(batch, position), batch, position, seq)
+        return Place(turns.inside(batch, position), turns.among(batch, position), batch, position)
+
+    def waiting(self, id: str) -> Place | None:
+        found = self._index.get(id)
+        return self._rows[found[0]].places[found[1]] if found else None
+
+    def _places(self, batch: Batch, first: int) -> Iterator[Place]:
+        """All of a batch from here on. They differ by age alone, so most of their keys is worked out once."""
+        one = self._one
+        rule, now = one.books.policy.order, one.now
+        (guaranteed, person, priority), level, _, _ = one.turns.among(batch, first)
+        group = one.books.groups.get(batch.group)
+        who, fifo = (batch.group, batch.owner), group is not None and group.fifo
+        if who not in self._levels:
+            self._levels[who] = one.turns.inside(batch, first)[1]
+        head, mine = (guaranteed, person, priority), self._levels[who]
+        for position in range(first, len(batch.jobs)):
+            submitted, id = batch.jobs[position]
+            priority = -raised(batch.priority, submitted, now, rule)
+            if priority != head[2]:
+                head = (guaranteed, person, priority)
+            inside: Key = (NO_HEAD, 0, submitted, id) if fifo else (head, mine, submitted, id)
+            yield Place(inside, (head, level, submitted, id), batch, position)
 
     def number_before(self, id: str) -> int:
         """How many that can start some day are asked before it."""
@@ -182,9 +205,9 @@ class Heads:
         for verdict in one.verdicts:
             if verdict.batch not in seen and verdict.position < len(verdict.batch.jobs):
                 seen.add(verdict.batch)
-                heads.setdefault(verdict.batch.group, []).append(
-                    queue.place(verdict.batch, verdict.position, verdict.seq)
-                )
+                place = queue.waiting(verdict.batch.jobs[verdict.position][1])
+                if place is not None:
+                    heads.setdefault(verdict.batch.group, []).append(place._replace(seq=verdict.seq))
         self._rows = {group: Row(places) for group, places in heads.items()}
 
     def turn_of(self, batch: Batch, instead_of: str) -> int | None:

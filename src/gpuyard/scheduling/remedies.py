@@ -14,6 +14,7 @@ from gpuyard.domain.resources import GIB, MIB, WHOLE_CARD, Cards, Resources, sho
 from gpuyard.domain.workload import RoleSpec, Spec, Together, Where, Workload
 from gpuyard.scheduling.fit import Allotments
 from gpuyard.scheduling.inquiry import Inquiry
+from gpuyard.scheduling.room import fair_share
 from gpuyard.scheduling.snapshot import Remedy, Sort, Why
 
 AT_MOST = 6
@@ -206,8 +207,7 @@ def _within(shm: int | None, memory: int) -> int | None:
 
 def _largest_share(role: RoleSpec, inquiry: Inquiry, which: int) -> int:
     """What is left open is a share of the node: the largest there is."""
-    rooms = inquiry.books.rooms
-    return max((room.fair_share(role.resources)[which] for room in rooms), default=0)
+    return max((fair_share(role.resources, node)[which] for node in inquiry.kinds), default=0)
 
 
 def _fewer_cards(workload: Workload, role: RoleSpec) -> Iterator[Trial]:
@@ -242,8 +242,9 @@ def _other_devices(workload: Workload, role: RoleSpec, inquiry: Inquiry) -> Iter
     cards = role.resources.cards
     if cards is None:
         return
-    devices = sorted({card.device for node in inquiry.books.nodes for card in node.cards} - {cards.device})
-    for device in devices:
+    for device in inquiry.devices:
+        if device == cards.device:
+            continue
         other = replace(role.resources, cards=Cards(device, cards.milli))
         yield _told(workload.spec, role, other, but=role.resources), _with(workload, role, other)
 

@@ -20,7 +20,9 @@ from gpuyard.store.feed import newest_change
 from gpuyard.world.compare import Comparison, compare
 from gpuyard.world.picture import Picture
 
-OPEN_SECONDS = 1.0  # so long a pass serves further questions, as long as nothing changes
+OPEN_SECONDS = 10.0  # so long a pass serves further questions, as long as nothing changes
+# With many in the line a pass takes a while; where much happens, an answer may then be this old.
+MANY_WAIT, OLD_SECONDS = 2000, 2.0
 
 
 class View:
@@ -41,12 +43,12 @@ class View:
     def why(self, id: str, remedies: bool, groups: Sequence[str]) -> Why | None:
         """The proof that it waits, and what would start it; None when it does not wait, or is about to start."""
         with self._lock:
-            return asked(self._open(), id, remedies=remedies, groups=groups)
+            return asked(self._open(id), id, remedies=remedies, groups=groups)
 
     def before(self, one: Past, two: Past) -> Answer:
         """Which of two came first, and by which rule."""
         with self._lock:
-            inquiry = self._open()
+            inquiry = self._open(one.workload.id, two.workload.id)
             rule = self._picture.policy.order
             return before(one, two, inquiry.ranked, lambda w, at: raised(w.spec.priority, w.submitted_at, at, rule))
 
@@ -65,8 +67,13 @@ class View:
             self._follow()
             return self._picture.snapshot(self._clock())
 
-    def _open(self) -> Inquiry:
+    def _open(self, *ids: str) -> Inquiry:
+        """A pass over the line as it is now, or was a moment ago, in which these stand if they wait."""
         now = self._clock()
+        if self._inquiry is not None and 0 <= now - self._inquiry.now < OLD_SECONDS:
+            line = self._inquiry.books.line.workloads
+            if len(line) > MANY_WAIT and all(id in line for id in ids):
+                return self._inquiry
         self._follow()
         if self._inquiry is not None and not 0 <= now - self._inquiry.now < OPEN_SECONDS:
             self._close()
