@@ -10,7 +10,8 @@ import httpx2
 import pytest
 from tests.api.yard import Yard
 
-from gpuyard.domain.lifecycle import Preempted
+from gpuyard.domain.cluster import Allotment
+from gpuyard.domain.lifecycle import Placed, Preempted
 from gpuyard.domain.workload import Life, Seen
 
 # The one machine of these tests has 8 cards, 8 cores and 64G.
@@ -119,6 +120,15 @@ def test_one_that_had_to_make_room_is_told_for_whom_by_which_rule_and_what_it_lo
         assert "3 min" in words
         assert not {"admin", "urgent"} & set(told["facts"][0]["facts"].values())
         assert "Made room for urgent" in why(owner, id)["facts"][0]["words"]
+
+
+def test_how_much_other_persons_used_is_not_told(busy: Yard) -> None:
+    with busy.person("bob") as bob:
+        id = submit(bob, cpu=1)
+        given = Allotment("node-1", 1000, 1 << 30, 0)
+        busy.step(id, Placed({("worker", 0): given}, {"uses": {"default": 7.0, "default/zelda": 5.0}}))
+        placed = bob.get(f"/api/v1/workloads/{id}/events").json()["items"][-1]
+        assert placed["facts"]["uses"] == {"default": 7.0}
 
 
 def test_why_that_job_runs_before_mine_is_answered_to_whoever_owns_one_of_them(busy: Yard) -> None:

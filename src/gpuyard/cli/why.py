@@ -69,6 +69,8 @@ def _listed(texts: Sequence[str], most: int) -> Iterator[Line]:
 
 
 def _queue(told: Why) -> Iterator[Line]:
+    if told.sort == "never":  # it stands in no queue
+        return
     if not told.position:
         yield "", "", say("why.first")
         return
