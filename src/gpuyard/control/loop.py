@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 # After a pass the loop rests about as long as the pass took, so that a burst is taken in few large passes and the api
 # keeps its share of the processor; never so long that a person would notice.
 LEAST_REST_SECONDS, MOST_REST_SECONDS = 0.002, 0.05
+# A pass takes in, observes and places so much at most: a flood must not keep a wish or a small job waiting for long.
+FOLLOWED_AT_ONCE, OBSERVED_AT_ONCE, PLACED_AT_ONCE = 2000, 1000, 1000
 
 
 class Control:
@@ -125,7 +127,8 @@ class Control:
         """One pass. Safe to repeat, safe to lose."""
         now = self._clock()
         full = now >= self._next_full_pass
-        self.picture.follow()
+        if self.picture.follow(FOLLOWED_AT_ONCE):
+            self._woken.set()
         if full:
             self._next_full_pass = now + self._settings.full_pass_seconds
             self._lock.renew(self._database)
@@ -133,7 +136,8 @@ class Control:
         changes = Changes(self.picture)
         self._adopt(changes, now)
         self._take_launch_results(changes, now)
-        self._observer.look(changes, self.picture, now, full=full)
+        if self._observer.look(changes, self.picture, now, OBSERVED_AT_ONCE, full=full):
+            self._woken.set()
         for id, progress in self.progress.take().items():
             changes.apply(id, Saved(progress.saved_at, progress.step), now)
         self._heed_wishes(changes, now, full=full)
@@ -215,7 +219,7 @@ class Control:
         """Decide on the picture, write who starts and who makes room, and tell the others why they wait."""
         if not self.picture.has_queue:
             return
-        plan = decide(self.picture.books, now, news_only=True)
+        plan = decide(self.picture.books, now, news_only=True, most=PLACED_AT_ONCE)
         self._teller.add(plan.waiting, self.picture.live)
         self.picture.told(plan.waiting)
         changes = decided(self.picture, plan, now)
@@ -228,8 +232,8 @@ class Control:
                 self._woken.set()
                 return
             self._teller.told(reasons)
-        if self._teller.has_news:
-            self._woken.set()
+        if self._teller.has_news or sum(len(p.allotments) for p in plan.placements) >= PLACED_AT_ONCE:
+            self._woken.set()  # there is more than one pass takes
 
     # --- carrying out ----------------------------------------------------------------------------------------------
 

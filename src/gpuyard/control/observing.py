@@ -28,8 +28,11 @@ class Observer:
         """These workloads are looked at in the next pass."""
         self._look_at.update(dict.fromkeys(ids))
 
-    def look(self, changes: Changes, picture: Picture, now: float, *, full: bool) -> None:
-        """Tell the changes what the engine sees of the replicas that may have changed; of all in a full pass."""
+    def look(self, changes: Changes, picture: Picture, now: float, most: int, *, full: bool) -> bool:
+        """Tell the changes what the engine sees of the replicas that may have changed; of all in a full pass.
+
+        True when so many have changed that some are left for the next pass.
+        """
         changed = self._engine.changed()
         whole, self._look_at = self._look_at, {}
         if full or changed is None:
@@ -38,13 +41,17 @@ class Observer:
         watched = [w for id in ids if (w := changes.now(id)) is not None and w.state in WATCHED]
         crews = [(w, self._crew(w, None if w.id in whole else changed)) for w in watched]
         asked = {replica.id: replica.handle for _, crew in crews for replica in crew}
-        if not asked:
-            return
-        seen = self._engine.observe(asked)
-        for workload, crew in crews:
+        seen = self._engine.observe(asked) if asked else {}
+        told = 0
+        for number, (workload, crew) in enumerate(crews):
             news = _news(workload, crew, seen, now)
             if news:
                 changes.apply(workload.id, Observed(news), now)
+                told += len(news)
+            if told >= most:
+                self.look_at(left.id for left, _ in crews[number + 1 :])
+                break
+        return bool(self._look_at)
 
     def _crew(self, workload: Workload, changed: frozenset[ReplicaId] | None) -> list[Replica]:
         """Whose look would be news. An end is final. While stopping, absence counts only after this control has itself

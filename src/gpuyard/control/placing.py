@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from gpuyard.control.changes import Changes
@@ -18,8 +17,9 @@ def decided(picture: Picture, plan: Plan, now: float) -> Changes:
     changes = Changes(picture)
     for eviction in plan.evictions:
         _evict(changes, eviction, now)
+    uses = {who: round(use, 4) for who, use in plan.uses.items()}
     for placement in plan.placements:
-        changes.apply(placement.workload, Placed(placement.allotments, _facts(placement, plan)), now)
+        changes.apply(placement.workload, Placed(placement.allotments, _facts(placement, uses)), now)
         simulated = sum(len(a.cards) for a in placement.allotments.values() if a.simulated)
         if simulated:
             _label(changes, placement.workload, simulated, now)
@@ -43,17 +43,22 @@ def _evict(changes: Changes, eviction: Eviction, now: float) -> None:
     changes.apply(victim.id, event, now)
 
 
-def _facts(placement: Placement, plan: Plan) -> dict[str, Any]:
+def _facts(placement: Placement, uses: dict[str, float]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    if placement.turn is not None:
-        turn = asdict(placement.turn)
-        facts["turn"] = {name: round(value, 4) if isinstance(value, float) else value for name, value in turn.items()}
+    turn = placement.turn
+    if turn is not None:
+        facts["turn"] = {
+            "guaranteed": turn.guaranteed,
+            "priority": turn.priority,
+            "group_use": round(turn.group_use, 4),
+            "user_use": round(turn.user_use, 4),
+        }
     if placement.passed:
         facts["passed"] = list(placement.passed)
     if placement.gap is not None:
         facts["backfill"] = {"ends_by": placement.gap[0], "starts_at": placement.gap[1]}
-    if plan.uses:
-        facts["uses"] = {who: round(use, 4) for who, use in plan.uses.items()}
+    if uses:
+        facts["uses"] = uses
     return facts
 
 

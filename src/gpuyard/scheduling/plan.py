@@ -38,10 +38,13 @@ def plan(snapshot: Snapshot) -> Plan:
     return decide(Books.of(snapshot), snapshot.now)
 
 
-def decide(books: Books, now: float, *, news_only: bool = False) -> Plan:
-    """Decide for the whole queue, and leave the books as they were. With `news_only` only changed reasons are told."""
+def decide(books: Books, now: float, *, news_only: bool = False, most: float = inf) -> Plan:
+    """Decide for the whole queue, and leave the books as they were. With `news_only` only changed reasons are told.
+
+    Once `most` replicas have their places the rest of the queue is left for the next time: neither placed nor told.
+    """
     one = Pass(books, now)
-    one.run()
+    one.run(most)
     waiting = dict(one.news() if news_only else one.reasons())
     uses = one.uses() if one.placements else {}
     one.undo()
@@ -102,21 +105,22 @@ class Pass:
         self.verdicts: list[Verdict] = []
         self.evictions: list[Eviction] = []
         self.turns = Turns(books, now)
-        self.preemption = Preemption(books, now)
+        self.preemption = Preemption(books, self.turns, now)
         self._given: list[_Given] = []
         self._no_room: dict[Ask, _NoRoom] = {}  # asks that found no room: room only shrinks in a pass
         self._keeping: list[Room] = []
-        self._timed = self._claims = self._seq = 0
+        self._timed = self._claims = self._seq = self._replicas = 0
         self._ends: dict[str, float] = {}
         self._new_on: dict[str, list[Release]] = {}
         books.line.wake(now)
 
     # --- the walk -------------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def run(self, most: float = inf) -> None:
         asking = Asking(self.books, self.turns)
-        while (found := asking.next()) is not None:
+        while self._replicas < most and (found := asking.next()) is not None:
             batch, position = found
+            self.preemption.head = asking.reached()
             reason = self._ask(batch, position)
             if reason is None:
                 asking.placed(batch)
@@ -177,6 +181,7 @@ class Pass:
         self._given.append(_Given(batch.payer, amounts, taken))
         for allotment in taken.values():
             self._new_on.setdefault(allotment.node, []).append((standing.ends_by, allotment))
+        self._replicas += len(taken)
         self.books.purse.spend(batch.payer, amounts)
         self.turns.add(batch.payer, rate_of(taken.values(), self.books.policy.order.cores_per_card))
 

@@ -47,6 +47,7 @@ __all__ = [
     "insert_many",
     "live",
     "live_query",
+    "live_versions",
     "page",
     "resolve",
     "save",
@@ -63,6 +64,7 @@ _AT_ONCE = 400  # ids in one query: well below what either database takes
 _insert_workload = sa.insert(workloads)
 _insert_story = sa.insert(story_lines)
 _live_query = sa.select(*WORKLOAD_COLUMNS).where(sa.text(LIVE)).order_by(workloads.c.submitted_at, workloads.c.id)
+_live_versions = sa.select(workloads.c.id, workloads.c.version).where(sa.text(LIVE))
 _count_live = (
     sa.select(sa.func.count())
     .select_from(workloads)
@@ -145,6 +147,11 @@ def live(conn: sa.Connection) -> list[Workload]:
     """Everything that has not ended, oldest first, with its newest attempt. Costs nothing for what has ended."""
     rows = conn.execute(_live_query).all()
     return read_workloads(rows, read_attempts(conn, *_live_attempts, {}))
+
+
+def live_versions(conn: sa.Connection) -> dict[str, int]:
+    """The version of everything that has not ended: enough to see whether one knows it all."""
+    return {row.id: row.version for row in conn.execute(_live_versions)}
 
 
 def count_live(conn: sa.Connection, owner: str) -> int:

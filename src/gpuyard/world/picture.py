@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from gpuyard.dialects.policy import from_text
 from gpuyard.domain.cluster import Node
@@ -47,19 +48,26 @@ class Picture:
         self.past: dict[Person, PastUse] = {}
         self.run_times: dict[JobName, tuple[float, ...]] = {}
 
-    def follow(self) -> None:
-        """Take in everything that was committed since the last time."""
+    def follow(self, most: float = inf) -> bool:
+        """Take in what was committed since the last time, about so many changes at most. True when there are more."""
         with self._database.read() as conn:
-            if self.position < 0:
-                self._reload(conn)
-                return
-            try:
-                while changes := self._database.feed.changes_since(conn, self.position, FEED_PAGE):
-                    self._take_in(conn, [change for change in changes if not self._is_own(change)])
-                    self.position = changes[-1].seq
-                self._own.clear()
-            except FeedTooOld:
-                self._reload(conn)
+            return self._follow(conn, most)
+
+    def _follow(self, conn: Connection, most: float) -> bool:
+        if self.position < 0:
+            self._reload(conn)
+            return False
+        try:
+            while changes := self._database.feed.changes_since(conn, self.position, FEED_PAGE):
+                self._take_in(conn, [change for change in changes if not self._is_own(change)])
+                self.position = changes[-1].seq
+                most -= len(changes)
+                if most <= 0:
+                    return True
+            self._own.clear()
+        except FeedTooOld:
+            self._reload(conn)
+        return False
 
     @property
     def live(self) -> Mapping[str, Workload]:
@@ -137,21 +145,23 @@ class Picture:
 
     def audit(self) -> list[str]:
         """Compare with the store, repair, and name what disagreed. An empty list is the normal answer."""
-        fresh = Picture(self._database)
-        fresh.follow()
-        self.follow()
-        wrong = [f"workload {id}" for id in _differing(self.live, fresh.live)]
-        wrong += ["nodes"] if self.nodes != fresh.nodes else []
-        wrong += ["groups"] if self.groups != fresh.groups else []
-        wrong += ["users"] if self.users != fresh.users else []
-        wrong += ["policy"] if self.policy != fresh.policy else []
-        if wrong and self.position == fresh.position:
-            self._shelves, self.nodes, self.groups, self.users = fresh._shelves, fresh.nodes, fresh.groups, fresh.users
-            self.policy = fresh.policy
-            self._news = set(self.live)
-            self.close_books()
-            return wrong
-        return []
+        with self._database.read() as conn:
+            self._follow(conn, inf)
+            stored = workload_rows.live_versions(conn)
+            differing = [
+                id for id, version in stored.items() if id not in self.live or self.live[id].version != version
+            ]
+            differing += [id for id in self.live if id not in stored]
+            if differing:
+                self._take_in_workloads(conn, sorted(differing))
+            before = (self.nodes, self.groups, self.users, self.policy)
+            self._reload_cluster(conn)
+            self._reload_people(conn)
+            self._reload_policy(conn)
+        after = (self.nodes, self.groups, self.users, self.policy)
+        names = ("nodes", "groups", "users", "policy")
+        wrong = [name for name, old, new in zip(names, before, after, strict=True) if old != new]
+        return [f"workload {id}" for id in differing] + wrong
 
     def _reload(self, conn: Connection) -> None:
         # The position is read first: what is committed in between is then taken in twice, never missed.
@@ -224,9 +234,3 @@ class Picture:
         if groups != self.groups:
             self.groups = groups
             self.close_books()
-
-
-def _differing(mine: Mapping[str, Workload], theirs: Mapping[str, Workload]) -> list[str]:
-    """Reasons of the waiting are written without a version of their own, so they are not compared."""
-    ids = mine.keys() | theirs.keys()
-    return sorted(id for id in ids if id not in mine or id not in theirs or mine[id].version != theirs[id].version)
