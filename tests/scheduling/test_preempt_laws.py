@@ -1,4 +1,4 @@
-"""Whose work may be interrupted, by whom and at which price: the rule once more, and the cheapest set by brute force."""
+"""Whose work may be interrupted, by whom, at which price: the rule once more, and the cheapest set by brute force."""
 
 from __future__ import annotations
 
@@ -109,9 +109,21 @@ def right(ledger: Ledger, claimant: Workload, taken_back: set[str], victim: Work
     if not ledger.world.policy.preempt.for_priority or claimant.spec.priority <= victim.spec.priority:
         return None
     promised = [resource for resource in rules.promised(ledger.world.groups) if holds[resource]]
-    if claimant.group == victim.group or not promised or ledger.is_beyond(victim.group, promised):
-        return Rule.PRIORITY
-    return None
+    beyond = ledger.is_beyond(victim.group, promised)
+    if claimant.group != victim.group and promised and not beyond:
+        return None
+    mine, its = place(ledger.world, claimant), place(ledger.world, victim)
+    if claimant.group != victim.group:
+        return Rule.PRIORITY if (not taken_back, *mine) < (not promised or beyond, *its) else None
+    return Rule.PRIORITY if (*mine, not taken_back) < (*its, not promised or beyond) else None
+
+
+def place(world: Snapshot, one: Workload) -> tuple[int, int]:
+    """Where it stands in the queue, or would if it were put back: the admin's people, then priority and age."""
+    rule = world.policy.order
+    person = rule.people.index(one.owner) if one.owner in rule.people else len(rule.people)
+    waited = int((world.now - one.submitted_at) // rule.age_every) * rule.age_points
+    return person, -min(1000, one.spec.priority + waited)
 
 
 def entitled_in_some_order(ledger: Ledger, claimant: Workload, taken_back: set[str], victims: list[Workload]) -> bool:
@@ -252,5 +264,5 @@ def price(victim: Workload) -> float:
 def test_nobody_is_interrupted_where_the_policy_forbids_it(world: Snapshot) -> None:
     forbidding = replace(world, policy=replace(world.policy, preempt=Preempting(enabled=False)))
     assert not plan(forbidding).evictions
-    for eviction in plan(replace(world, policy=replace(world.policy, preempt=Preempting(for_priority=False)))).evictions:
-        assert eviction.rule is Rule.GUARANTEE
+    only_guarantees = replace(world, policy=replace(world.policy, preempt=Preempting(for_priority=False)))
+    assert all(eviction.rule is Rule.GUARANTEE for eviction in plan(only_guarantees).evictions)

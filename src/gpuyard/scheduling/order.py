@@ -1,8 +1,9 @@
 """Who is asked first.
 
-Work within a group's guarantee, then the admin's people, then priority (raised by waiting), then the group that used
-less, inside the group the person who used less, then age; the id last, so that the answer never depends on chance. A
-group that is strictly first in, first out knows only age inside.
+Among groups: work within a group's guarantee, then the admin's people, then priority (raised by waiting), then the
+group that used less, then age; the id last, so that the answer never depends on chance. Inside a group its own order
+counts: the admin's people, priority, and only then what stays within the guarantee; then the person who used less, then
+age. A group that is strictly first in, first out knows only age inside.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING
 
 from gpuyard.domain.policy import Ordering
-from gpuyard.domain.workload import MAX_PRIORITY
+from gpuyard.domain.workload import MAX_PRIORITY, Workload
 from gpuyard.scheduling.line import Batch
 from gpuyard.scheduling.quota import Payer
 from gpuyard.scheduling.share import card_hours, level
@@ -20,7 +21,7 @@ from gpuyard.scheduling.snapshot import Person, Turn
 if TYPE_CHECKING:
     from gpuyard.scheduling.books import Books
 
-Head = tuple[int, int, int]  # guaranteed or not, place among the admin's people, priority
+Head = tuple[int, int, int]  # among groups: guaranteed or not, place among the admin's people, priority
 Key = tuple[Head, int, float, str]  # head, level of use, submitted at, id
 
 
@@ -28,6 +29,12 @@ def raised(priority: int, submitted_at: float, now: float, rule: Ordering) -> in
     """The priority with what waiting adds."""
     steps = max(0, int((now - submitted_at) // rule.age_every)) if rule.age_points else 0
     return min(MAX_PRIORITY, priority + steps * rule.age_points)
+
+
+def inside_head(head: Head) -> Head:
+    """Inside a group priority comes before its guarantee: its small work must not hold up its own urgent work."""
+    guaranteed, place, priority = head
+    return (place, priority, guaranteed)
 
 
 class Turns:
@@ -52,7 +59,7 @@ class Turns:
         group = self._books.groups.get(batch.group)
         if group is not None and group.fifo:
             return ((0, 0, 0), 0, submitted, id)
-        return (self._head(batch, submitted), self._level((batch.group, batch.owner)), submitted, id)
+        return (inside_head(self._head(batch, submitted)), self._level((batch.group, batch.owner)), submitted, id)
 
     def among(self, batch: Batch, position: int) -> Key:
         """The place of its group among the groups, while it is the group's next."""
@@ -82,6 +89,12 @@ class Turns:
         priority = raised(batch.priority, submitted, self._now, self._rule)
         return (0 if self._is_guaranteed(batch) else 1, place, -priority)
 
+    def head_if_queued(self, workload: Workload, *, guaranteed: bool) -> Head:
+        """Where running work would stand if it were put back into the queue."""
+        place = self._people.get(workload.owner, len(self._people)) if self._people else 0
+        priority = raised(workload.spec.priority, workload.submitted_at, self._now, self._rule)
+        return (0 if guaranteed else 1, place, -priority)
+
     def _is_guaranteed(self, batch: Batch) -> bool:
         """Work that asks for nothing that is guaranteed to anybody is not before others because of that."""
         purse = self._books.purse
@@ -99,6 +112,7 @@ class Asking:
         self._next: dict[Batch, int] = {}
         self._inside: dict[str, list[tuple[Key, Batch]]] = {}
         self._among: list[tuple[Key, str]] = []
+        self._reached: dict[str, Head] = {}
         for group, batches in books.line.groups.items():
             heap = [(turns.inside(batch, 0), batch) for batch in batches.values()]
             heapify(heap)
@@ -111,6 +125,12 @@ class Asking:
             return None
         batch = self._inside[self._among[0][1]][0][1]
         return batch, self._next.get(batch, 0)
+
+    def stands(self) -> tuple[Head, Head]:
+        """The place of the next one by itself, and as it is: no sooner than those its group put before it."""
+        key, group = self._among[0]
+        self._reached[group] = reached = max(self._reached.get(group, key[0]), key[0])
+        return key[0], reached
 
     def placed(self, batch: Batch) -> None:
         """It has its place; the next of the batch steps up."""

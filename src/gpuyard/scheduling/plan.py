@@ -120,7 +120,7 @@ class Pass:
         asking = Asking(self.books, self.turns)
         while self._replicas < most and (found := asking.next()) is not None:
             batch, position = found
-            self.preemption.head = asking.reached()
+            self.preemption.stands = asking.stands()
             reason = self._ask(batch, position)
             if reason is None:
                 asking.placed(batch)

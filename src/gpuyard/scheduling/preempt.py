@@ -18,6 +18,7 @@ from gpuyard.domain.workload import Verdict, Workload
 from gpuyard.scheduling.cheapest import cheapest, spared
 from gpuyard.scheduling.fit import Allotments, RoleAsk, give_back
 from gpuyard.scheduling.line import Batch
+from gpuyard.scheduling.order import Head, Turns, inside_head
 from gpuyard.scheduling.quota import Amounts
 from gpuyard.scheduling.room import Stack, Standing
 from gpuyard.scheduling.snapshot import Eviction, Rule
@@ -53,8 +54,13 @@ def _begun(workload: Workload, now: float) -> float:
 class Preemption:
     """The search of one pass."""
 
-    def __init__(self, books: Books, now: float) -> None:
+    def __init__(self, books: Books, turns: Turns, now: float) -> None:
         self._books = books
+        self._turns = turns
+        self.stands: tuple[Head, Head] = (
+            (1, 0, 0),
+            (1, 0, 0),
+        )  # where the one that asks stands: by itself, and as it is
         self._now = now
         self._gone: dict[str, str] = {}  # victims of this pass, and for whom
         self._claimed: ByGroup = {}  # what those will use for whom room is being made
@@ -92,7 +98,7 @@ class Preemption:
 
     def has_victims_for(self, batch: Batch) -> bool:
         """Found out once for all that have the same rights."""
-        rights = (batch.group, batch.priority, *self._taken_back(batch))
+        rights = (batch.group, batch.priority, self.stands, *self._taken_back(batch))
         if rights in self._fruitless:
             return False
         freed = self._freed(self._leaving)
@@ -113,14 +119,18 @@ class Preemption:
         held, group = self._books.held[victim.id].amounts, victim.group
         other = group != batch.group
         shared = [resource for resource in self._taken_back(batch) if held.get(resource)] if other else []
-        if self._is_beyond(group, shared, freed):
+        if self.stands[1][0] == 0 and self._is_beyond(group, shared, freed):
             return Rule.GUARANTEE
         if not self._books.policy.preempt.for_priority or batch.priority <= victim.spec.priority:
             return None
         promised = [resource for resource, amount in held.items() if amount and resource in self._books.purse.common]
-        if other and promised and not self._is_beyond(group, promised, freed):
+        is_beyond = self._is_beyond(group, promised, freed)
+        if other and promised and not is_beyond:
             return None
-        return Rule.PRIORITY
+        # Put back into the queue it must stand behind, or it would take its place again at once.
+        its = self._turns.head_if_queued(victim, guaranteed=bool(promised) and not is_beyond)
+        behind = self.stands[1] < its if other else inside_head(self.stands[0]) < inside_head(its)
+        return Rule.PRIORITY if behind else None
 
     def _is_beyond(self, group: str, resources: Iterable[str], freed: ByGroup) -> bool:
         purse = self._books.purse

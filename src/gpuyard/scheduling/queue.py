@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.scheduling.line import Batch
-from gpuyard.scheduling.order import Head, Key, raised
+from gpuyard.scheduling.order import Head, Key, inside_head, raised
 from gpuyard.scheduling.snapshot import Ahead
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Queue:
             priority = -raised(batch.priority, submitted, now, rule)
             if priority != head[2]:
                 head = (guaranteed, person, priority)
-            inside: Key = (NO_HEAD, 0, submitted, id) if fifo else (head, mine, submitted, id)
+            inside: Key = (NO_HEAD, 0, submitted, id) if fifo else (inside_head(head), mine, submitted, id)
             yield Place(inside, (head, level, submitted, id), batch, position)
 
     def number_before(self, id: str) -> int:
@@ -162,14 +162,15 @@ class Queue:
 
     def _by_head(self, first: Place, other: Place) -> Reason | None:
         (guaranteed, person, _), (others, other_person, _) = first.among[0], other.among[0]
-        if guaranteed != others:
+        inside = first.batch.group == other.batch.group
+        if guaranteed != others and not inside:
             return self._by_guarantee(first.batch)
         if person != other_person:
             return because(Code.RULE_PEOPLE, who=first.batch.owner, place=person + 1)
         turns = self._one.turns
         theirs, mine = turns.turn(first.batch, first.position), turns.turn(other.batch, other.position)
         if theirs.priority == mine.priority:
-            return None
+            return self._by_guarantee(first.batch) if guaranteed != others else None
         points, waited = theirs.priority - first.batch.priority, self._one.now - first.submitted
         facts = {"mine": mine.priority, "theirs": theirs.priority, "waited": waited, "points": points}
         return because(Code.RULE_PRIORITY, **facts)
