@@ -63,3 +63,15 @@ def test_a_tolerance_that_makes_no_number_is_refused(fresh: Yard, tolerance: flo
         wish = json.dumps({"set": {"order.tolerance": tolerance}})
         headers = {"Content-Type": "application/json"}
         assert owner.patch("/api/v1/policy", content=wish, headers=headers).status_code == 400
+
+
+def test_the_policy_names_no_strangers_and_no_strange_groups(fresh: Yard) -> None:
+    fresh.group("attic")
+    with fresh.person("milo") as milo, fresh.person("vera", group="attic") as vera, fresh.owner as owner:
+        pools = {"pools": {"old": {"models": ["P100"]}}, "groups": {"attic": ["old"]}}
+        assert owner.put("/api/v1/policy", json={"order": {"people": ["vera"]}, **pools}).status_code == 200
+        assert "vera" not in milo.get("/api/v1/policy").text
+        assert "attic" not in milo.get("/api/v1/policy").text
+        assert vera.get("/api/v1/policy").json()["groups"] == {"attic": ["old"]}
+        assert vera.get("/api/v1/policy").json()["order"]["people"] == ["vera"]
+        assert owner.get("/api/v1/policy").json()["order"]["people"] == ["vera"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -12,6 +13,7 @@ from gpuyard.access.rights import Action
 from gpuyard.api import policies, policy_models, submitting, views
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.dialects import policy as dialect
+from gpuyard.domain.people import User
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.workload import Workload
 from gpuyard.store import nodes, people, sharing
@@ -56,9 +58,17 @@ Sent = Annotated[tuple[bytes, str], Depends(sent_document)]
 
 @doors.get("/policy", response_model=dict[str, Any])
 def show(caller: Seeing) -> Any:
-    """The rules of order, sharing and placement, all of them, also those at their default."""
+    """The rules of order, sharing and placement, all of them, also those at their default. Of persons and groups that
+    it names, everyone but an admin sees only their own."""
     with caller.parts.database.read() as conn:
-        return dialect.write_policy(policies.in_force(conn))
+        policy = policies.in_force(conn)
+    return dialect.write_policy(policy if caller.actor.is_admin else _seen_by(caller.actor.user, policy))
+
+
+def _seen_by(user: User, policy: Policy) -> Policy:
+    people_first = tuple(name for name in policy.order.people if name == user.name)
+    group_pools = {group: pools for group, pools in policy.group_pools.items() if group in user.groups}
+    return replace(policy, order=replace(policy.order, people=people_first), group_pools=group_pools)
 
 
 @doors.put("/policy", response_model=policy_models.PolicyChanged, openapi_extra=DOCUMENT)
