@@ -220,14 +220,15 @@ class Heads:
         before = [p for p in row.places[:index] if p.id != instead_of or self._stays_before(p, inside)]
         if self._is_fifo(batch.group) and before:
             return None
-        if self._one.placements:
-            last = max((verdict.seq for verdict in self._one.verdicts), default=0)
-            return last + 1  # numbers moved during the pass: behind everyone, to be sure
         reached = max([among, *(place.among for place in before)])
         seq = self._seq(batch.group, before, reached)
         if any(place.seq < seq and place.id != instead_of for place in row.places[index:]):
             return None  # it would hold back one that was asked before it
-        return seq if self._leaves_quietly(instead_of, batch.group, seq, reached) else None
+        if not self._leaves_quietly(instead_of, batch.group, seq, reached):
+            return None
+        if self._one.placements:  # numbers moved during the pass: behind everyone, to be sure
+            return max((verdict.seq for verdict in self._one.verdicts), default=0) + 1
+        return seq
 
     def _seq(self, group: str, before: list[Place], reached: Key) -> int:
         last = max((place.seq for place in before), default=0)
