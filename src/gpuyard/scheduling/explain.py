@@ -10,7 +10,7 @@ from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources, is_model
 from gpuyard.domain.workload import Together, Where
-from gpuyard.scheduling.fit import Ask, RoleAsk, give_back, place_gang
+from gpuyard.scheduling.fit import Ask, RoleAsk, give_back, how_many, place_gang
 from gpuyard.scheduling.rings import rings_of, sizes_instead
 from gpuyard.scheduling.room import Room, Rooms, fair_share
 
@@ -34,7 +34,7 @@ def never(ask: Ask, nodes: Sequence[Node], empty: Rooms, policy: Policy, group: 
     for role in ask.roles:
         reason = (
             _not_allowed(role, ready)
-            or _pool_closed(ask, role, ready, policy, group)
+            or _pool_closed(ask, role, ready, group)
             or _role_never_fits(role, _open_to(role, ready))
         )
         if reason is not None:
@@ -92,11 +92,10 @@ def _not_allowed(role: RoleAsk, nodes: Sequence[Node]) -> Reason | None:
     return None if pinned else because(Code.NO_SUCH_NODE, nodes=list(sieve.where.nodes), labels=[])
 
 
-def _pool_closed(ask: Ask, role: RoleAsk, nodes: Sequence[Node], policy: Policy, group: str) -> Reason | None:
+def _pool_closed(ask: Ask, role: RoleAsk, nodes: Sequence[Node], group: str) -> Reason | None:
     """The pools open to the group and to this kind of workload leave no node."""
     if _open_to(role, nodes):
         return None
-    names = dict.fromkeys([*policy.group_pools.get(group, ()), *policy.kind_pools.get(ask.kind, ())])
     anything = replace(role.sieve, models=(), where=Where())
     there = {
         card.model
@@ -104,7 +103,7 @@ def _pool_closed(ask: Ask, role: RoleAsk, nodes: Sequence[Node], policy: Policy,
         for card in node.cards
         if replace(anything, device=card.device).lets(node, card.model)
     }
-    return because(Code.POOL_CLOSED, group=group, kind=ask.kind, pools=list(names), open=sorted(there))
+    return because(Code.POOL_CLOSED, group=group, kind=ask.kind, pools=list(ask.pools), open=sorted(there))
 
 
 def _role_never_fits(role: RoleAsk, nodes: Sequence[Node]) -> Reason | None:
@@ -164,8 +163,14 @@ def _gang_too_large(ask: Ask, ready: Sequence[Node]) -> Reason:
         asked = fair_share(role.resources, nodes[0])[0] * role.replicas
         amounts = [node.cpu_milli for node in nodes]
     largest = max(amounts) if ask.together is Together.ONE_NODE else sum(amounts)
-    facts = {"asked": asked, "largest": largest, "replicas": role.replicas}
+    facts = {"asked": asked, "largest": largest, "replicas": role.replicas, **_scope(ask)}
     return because(Code.NEVER_FITS, resource=cards.device if cards else "cpu", node="", **facts)
+
+
+def _scope(ask: Ask) -> dict[str, object]:
+    """Which part of the cluster is spoken of, when it is not all of it."""
+    together = {"together": ask.together.value} if ask.together is Together.ONE_NODE else {}
+    return {**together, **({"pools": list(ask.pools)} if ask.pools else {})}
 
 
 def not_yet(ask: Ask, rooms: Rooms, troubled: Sequence[Room], on_node: Mapping[str, Mapping[str, None]]) -> Reason:
@@ -180,7 +185,18 @@ def not_yet(ask: Ask, rooms: Rooms, troubled: Sequence[Room], on_node: Mapping[s
     resource, wanted, free = shortage(role.resources, closest)
     jobs = sorted(on_node.get(closest.node.name, ()))[:NAMED_AT_MOST]
     facts = {"resource": resource, "asked": wanted, "free": free, "node": closest.node.name, "jobs": jobs}
-    return because(Code.BUSY, replicas=ask.replicas, **facts)
+    return because(Code.BUSY, replicas=ask.replicas, **facts, **_partly(ask, rooms, closest), **_scope(ask))
+
+
+def _partly(ask: Ask, rooms: Rooms, closest: Room) -> dict[str, object]:
+    """When one replica alone lacks nothing: how many of all have room, or that the free chips are not in a ring."""
+    role = ask.roles[0]
+    stacks = [s for s in closest.stacks if s.device == role.sieve.device and role.sieve.lets(closest.node, s.model)]
+    if any(stack.offer(role.resources) is not None for stack in stacks):
+        everywhere = stacks if ask.together is Together.ONE_NODE else rooms.shelf(role.sieve)
+        most = 1 if ask.together is Together.SPREAD else role.replicas
+        return {"fitting": min(role.replicas, sum(how_many(stack, role.resources, most) for stack in everywhere))}
+    return {"ring": True} if any(s.rings and how_many(s, role.resources, 1) for s in stacks) else {}
 
 
 def _held_card(role: RoleAsk, troubled: Sequence[Room]) -> Reason | None:

@@ -39,6 +39,7 @@ class Ask:
     roles: tuple[RoleAsk, ...]
     together: Together = Together.ANY
     kind: str = "job"
+    pools: tuple[str, ...] = ()  # the parts of the cluster that are open to it; empty: all of it
 
     @property
     def replicas(self) -> int:
@@ -52,7 +53,8 @@ def ask_of(spec: Spec, group: str, policy: Policy) -> Ask:
         RoleAsk(role.name, role.replicas, role.resources, sieve_for(role, group, spec.kind.value, policy, apart=apart))
         for role in spec.roles
     ]
-    return Ask(tuple(sorted(roles, key=_size, reverse=True)), spec.together, spec.kind.value)
+    pools = dict.fromkeys([*policy.group_pools.get(group, ()), *policy.kind_pools.get(spec.kind.value, ())])
+    return Ask(tuple(sorted(roles, key=_size, reverse=True)), spec.together, spec.kind.value, tuple(pools))
 
 
 def _size(role: RoleAsk) -> tuple[int, int, int]:

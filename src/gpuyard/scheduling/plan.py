@@ -224,7 +224,12 @@ class Pass:
             tried = self._no_room[batch.ask] = self._no_room_for(batch, id, standing)
         # Its quota is kept as well: else it would wait for that as soon as there is room.
         self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, batch.amounts, tried.starts_at)
-        return tried.reason
+        return self._until_ripe(batch, tried.reason)
+
+    def _until_ripe(self, batch: Batch, reason: Reason) -> Reason:
+        """Where others may be interrupted for it, but not yet: say from when on."""
+        ripe_at = self.preemption.ripe_at(batch) if reason.code is Code.BUSY else None
+        return reason if ripe_at is None else because(reason.code, **reason.facts, ripe_at=ripe_at)
 
     def _no_room_for(self, batch: Batch, id: str, standing: Standing) -> _NoRoom:
         kept = self._kept_from(batch, standing)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpuyard.scheduling.books import Books
 
 SPARED_AT_MOST = 64
+RIPENING_AT_MOST = 8  # so many that wait are told from when on others may be interrupted for them
 ByGroup = dict[tuple[str, str], int]  # (group, resource) -> amount
 
 
@@ -65,6 +66,7 @@ class Preemption:
         self._gone: dict[str, str] = {}  # victims of this pass, and for whom
         self._claimed: ByGroup = {}  # what those will use for whom room is being made
         self._fruitless: set[tuple[object, ...]] = set()
+        self._ripe: dict[tuple[object, ...], float | None] = {}
 
     # --- what is under way ------------------------------------------------------------------------------------------
 
@@ -106,6 +108,23 @@ class Preemption:
         if not found:
             self._fruitless.add(rights)
         return found
+
+    def ripe_at(self, batch: Batch) -> float | None:
+        """When the first work that may be interrupted for it, but has not run long enough, has done so."""
+        rule = self._books.policy.preempt
+        if not rule.enabled:
+            return None
+        rights = (batch.group, batch.priority, self.stands, *self._taken_back(batch))
+        if rights not in self._ripe and len(self._ripe) < RIPENING_AT_MOST:
+            freed = self._freed(self._leaving)
+            begun = (at for at, id in self._oldest_first if self._right(batch, self._books.holding[id], freed))
+            ripe = next(begun, inf) + rule.min_run
+            self._ripe[rights] = ripe if self._now < ripe < inf else None
+        return self._ripe.get(rights)
+
+    @cached_property
+    def _oldest_first(self) -> list[tuple[float, str]]:
+        return sorted((_begun(workload, self._now), id) for id, workload in self._books.preemptible.items())
 
     def _taken_back(self, batch: Batch) -> list[str]:
         """The resources the batch may take back, because its group would stay within its guarantee."""

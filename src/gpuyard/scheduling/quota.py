@@ -168,9 +168,10 @@ class Purse:
             if beyond and there + added > common:
                 used = self.used(payer.group, None, resource)
                 guaranteed = self.guaranteed.get((payer.group, resource), 0)
-                left = max(0, common - there + beyond - added)
-                facts = {"guaranteed": guaranteed, "used": used, "asked": amounts[resource], "common": left}
-                return because(Code.BORROW, group=payer.group, resource=resource, **facts)
+                facts = {"guaranteed": guaranteed, "used": used, "asked": amounts[resource]}
+                left = {"common": max(0, common - there), "needs": added}
+                never = {"never": True} if self.borrows_too_much(payer, amounts) else {}
+                return because(Code.BORROW, group=payer.group, resource=resource, **facts, **left, **never)
         return None
 
     def _firmly_beyond(self, payer: Payer, amounts: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:

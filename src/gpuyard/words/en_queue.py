@@ -20,8 +20,13 @@ def _never_fits(facts: Facts) -> str:
             "{largest:amount}[; all machines together have {total:amount}]. Ask for less."
         )
     who = "it asks" if facts.get("replicas") in (None, "", 1) else "its {replicas} replicas together ask"
+    where = "all machines together have"
+    if facts.get("together") == "one_node":
+        where = "the largest machine has"
+    elif facts.get("pools"):
+        where = "the machines open to it (pool {pools:list}) together have"
     return (
-        f"It can never start as it is: {who} for {{asked:amount}}, and all machines together have "
+        f"It can never start as it is: {who} for {{asked:amount}}, and {where} "
         "{largest:amount}. Ask for less, or for fewer replicas."
     )
 
@@ -67,14 +72,39 @@ def _quota_never(facts: Facts) -> str:
 
 
 def _busy(facts: Facts) -> str:
+    until = " Work that may be interrupted for it has to have run a while first: from {ripe_at:moment} on."
+    end = (until if facts.get("ripe_at") else "") + " It starts by itself."
+    pool = " of those open to it (pool {pools:list})" if facts.get("pools") else ""
+    if facts.get("fitting"):
+        return (
+            "Waiting for running work to end: just now there is room for {fitting} of its {replicas} replicas, and "
+            f"they start together or not at all.{end}"
+        )
+    if facts.get("ring"):
+        return (
+            "Waiting for running work to end: a replica needs {asked:amount} of linked chips, and the best machine"
+            f"{pool} ({{node}}) has enough free chips, but not in one ring.[ Running there: {{jobs:list}}.]{end}"
+        )
     if facts.get("node"):
         return (
-            "Waiting for running work to end: a replica needs {asked:amount}, and the best machine ({node}) has "
-            "{free:amount} free just now.[ Running there: {jobs:list}.] It starts by itself."
+            "Waiting for running work to end: a replica needs {asked:amount}, and the best machine"
+            f"{pool} ({{node}}) has {{free:amount}} free just now.[ Running there: {{jobs:list}}.]{end}"
         )
     return (
         "Waiting for running work to end: it needs {asked:amount}; free just now: {free:amount}."
         "[ Running: {jobs:list}.] It starts by itself."
+    )
+
+
+def _borrow(facts: Facts) -> str:
+    end = "or wait until work ends that uses it."
+    if facts.get("never"):
+        end = "without that it can never start."
+    return (
+        "Group {group} is guaranteed {guaranteed:amount} and uses {used:bare}. Beyond that, work that may not be "
+        "interrupted gets only what is guaranteed to nobody: of that {common:amount} are left, and this asks for "
+        f"{{asked:bare}}[, {{needs:bare}} of them from there]. With `preemptible: true` it may use what others leave "
+        f"idle; {end}"
     )
 
 
@@ -137,11 +167,15 @@ def _preempted(facts: Facts) -> str:
         "priority": ", which has a higher priority",
     }
     rule = rules.get(str(facts.get("rule")), "")
+    lost = "[ At most {lost_seconds:rough} of work is lost: what it did since its last checkpoint.]"
+    if facts.get("saved") is False:
+        lost = (
+            " It has saved nothing so far: unless it does so before it ends, all of that is lost. To lose less, let it "
+            "save now and then and name the folder with `checkpoint:` (docs/tutorials/preemption.md)."
+        )
     return (
-        f"Made room for {who}[ of {{by_owner}}][, group {{by_group}}]{rule}."
-        "[ It had run for {ran_seconds:rough}.]"
-        "[ At most {lost_seconds:rough} of work is lost: what it did since its last checkpoint.]"
-        " It is back in the queue at its old place and starts again by itself."
+        f"It makes room for {who}[ of {{by_owner}}][, group {{by_group}}]{rule}."
+        f"[ It had run for {{ran_seconds:rough}}.]{lost} It keeps its place in the queue and starts again by itself."
     )
 
 
@@ -173,6 +207,20 @@ def _quota_fact(facts: Facts) -> str:
 def _rule_priority(facts: Facts) -> str:
     aged = ", {points} of it for having waited[ {waited:rough}]" if facts.get("points") else ""
     return f"Its priority is higher: {{theirs}} against {{mine}}{aged}."
+
+
+def _rule_made_room(facts: Facts) -> str:
+    rules = {
+        "guarantee": ": it takes back what is guaranteed to group {group}",
+        "priority": ": its priority is higher ({theirs} against {mine})",
+    }
+    rule = rules.get(str(facts.get("rule")), "")
+    return f"The other had to make room for it[ ({{at:moment}})]{rule}."
+
+
+def _rule_people(facts: Facts) -> str:
+    who = "{who}" if facts.get("who") else "Its owner"
+    return f"{who} is number {{place}} on the admin's list of people who come first."
 
 
 def _rule_user_share(facts: Facts) -> str:
@@ -216,14 +264,11 @@ QUEUE: Mapping[Code, Template] = {
         "It can never start as it is: {device} chips are linked in rings, so a replica takes {allowed:list} of them, "
         "and several replicas take {whole} each; this asks for {asked} in each of {replicas}. Change `cards`."
     ),
-    Code.BORROW: (
-        "Group {group} is guaranteed {guaranteed:amount} and uses {used:bare}. Beyond that, work that may not be "
-        "interrupted gets only what is guaranteed to nobody: {common:amount}, and this asks for {asked:bare}. With "
-        "`preemptible: true` it may use what others leave idle; or wait until work of the group ends."
-    ),
+    Code.BORROW: _borrow,
     Code.CLEARING: _clearing,
     Code.FIFO: _fifo,
     Code.PREEMPTED: _preempted,
+    Code.REQUEUED: "Back in the queue at its old place[, after making room for {by}]; it starts again by itself.",
     Code.GROUP_MERGED: "Group {source} was merged into group {target}[ by {by}]; it goes on there unchanged.",
     Code.NODE_FACT: _node_fact,
     Code.QUOTA_FACT: _quota_fact,
@@ -232,7 +277,7 @@ QUEUE: Mapping[Code, Template] = {
     Code.RULE_GUARANTEE: (
         "Group {group} stays within what is guaranteed to it[ ({guaranteed:amount})], and that comes before all else."
     ),
-    Code.RULE_PEOPLE: "{who} is number {place} on the admin's list of people who come first.",
+    Code.RULE_PEOPLE: _rule_people,
     Code.RULE_PRIORITY: _rule_priority,
     Code.RULE_SHARE: (
         "Group {group} used less of late: {use} card-hours, against {other_use} of group {other_group}; older use "
@@ -240,6 +285,7 @@ QUEUE: Mapping[Code, Template] = {
     ),
     Code.RULE_USER_SHARE: _rule_user_share,
     Code.RULE_AGE: "It came first: submitted {theirs:moment}; the other {mine:moment}.",
+    Code.RULE_MADE_ROOM: _rule_made_room,
     Code.RULE_PASSED: "The other could not start just then[ ({at:moment})][. {reason:reason}]",
     Code.RULE_BACKFILL: (
         "It only fills a gap and delays nobody: it is over by {ends_by:moment}, and the other cannot start before "

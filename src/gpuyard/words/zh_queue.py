@@ -19,8 +19,13 @@ def _never_fits(facts: Facts) -> str:
             "按现在的要求永远无法启动：每个副本要 {asked:amount}，而最大的机器 {node} 只有 {largest:amount}"
             "[（所有机器加起来有 {total:amount}）]。请减少申请量。"
         )
+    where = "所有机器加起来"
+    if facts.get("together") == "one_node":
+        where = "最大的机器"
+    elif facts.get("pools"):
+        where = "对它开放的机器（资源池 {pools:list}）加起来"
     return (
-        "按现在的要求永远无法启动：[{replicas} 个副本]一共要 {asked:amount}，而所有机器加起来只有 {largest:amount}。"
+        f"按现在的要求永远无法启动：[{{replicas}} 个副本]一共要 {{asked:amount}}，而{where}只有 {{largest:amount}}。"
         "请减少申请量或副本数。"
     )
 
@@ -57,13 +62,32 @@ def _quota_never(facts: Facts) -> str:
 
 
 def _busy(facts: Facts) -> str:
+    until = "可以为它中断的任务要先运行一段时间：{ripe_at:moment} 以后才行。"
+    end = (until if facts.get("ripe_at") else "") + "有空位后会自动启动。"
+    pool = "对它开放的（资源池 {pools:list}）" if facts.get("pools") else ""
+    if facts.get("fitting"):
+        return f"正在等别的任务结束：目前放得下 {{replicas}} 个副本中的 {{fitting}} 个，而副本要一起启动。{end}"
+    if facts.get("ring"):
+        return (
+            f"正在等别的任务结束：每个副本要 {{asked:amount}} 且要在同一个环里，目前{pool}最合适的机器 {{node}} "
+            f"空闲的芯片够多，但不在同一个环里。[那里正在运行：{{jobs:list}}。]{end}"
+        )
     if facts.get("node"):
         return (
-            "正在等别的任务结束：每个副本要 {asked:amount}，目前最合适的机器 {node} 空闲 {free:amount}。"
-            "[那里正在运行：{jobs:list}。]有空位后会自动启动。"
+            f"正在等别的任务结束：每个副本要 {{asked:amount}}，目前{pool}最合适的机器 {{node}} 空闲 {{free:amount}}。"
+            f"[那里正在运行：{{jobs:list}}。]{end}"
         )
     return (
         "正在等别的任务结束：需要 {asked:amount}，目前空闲 {free:amount}。[正在运行：{jobs:list}。]有空位后会自动启动。"
+    )
+
+
+def _borrow(facts: Facts) -> str:
+    end = "否则永远无法启动。" if facts.get("never") else "也可以等占用这部分的任务结束。"
+    return (
+        "{group} 组的保证配额是 {guaranteed:amount}，已用 {used:amount}。超出保证的部分，不可中断的任务只能用没有保证给"
+        "任何组的卡：还剩 {common:amount}，而它要 {asked:amount}[，其中 {needs:amount}出自这里]。"
+        f"写上 `preemptible: true` 就可以先用别组闲置的卡；{end}"
     )
 
 
@@ -107,10 +131,15 @@ def _preempted(facts: Facts) -> str:
         who = "更紧急的任务"
     rules = {"guarantee": "，因为对方要收回本组保证配额内的卡", "priority": "，因为对方优先级更高"}
     rule = rules.get(str(facts.get("rule")), "")
+    lost = "[最多丢失最近一次检查点之后 {lost_seconds:rough}的工作。]"
+    if facts.get("saved") is False:
+        lost = (
+            "它还没有保存过任何进度：如果结束前也不保存，之前的工作会全部丢失。"
+            "请让程序定期保存，并用 `checkpoint:` 写明检查点目录（见 docs/tutorials/preemption.zh.md）。"
+        )
     return (
-        f"已让位给{who}[（用户 {{by_owner}}）][（{{by_group}} 组）]{rule}。"
-        "[此前已运行 {ran_seconds:rough}。][最多丢失最近一次存档之后 {lost_seconds:rough}的工作。]"
-        "它已回到队列中原来的位置，会自动再次启动。"
+        f"让位给{who}[（用户 {{by_owner}}，{{by_group}} 组）]{rule}。"
+        f"[此前已运行 {{ran_seconds:rough}}。]{lost}它保留队列中原来的位置，会自动再次启动。"
     )
 
 
@@ -139,6 +168,20 @@ def _quota_fact(facts: Facts) -> str:
 def _rule_priority(facts: Facts) -> str:
     aged = "，其中 {points} 点来自等待时间[（{waited:rough}）]" if facts.get("points") else ""
     return f"它的优先级更高：{{theirs}}，对方是 {{mine}}{aged}。"
+
+
+def _rule_made_room(facts: Facts) -> str:
+    rules = {
+        "guarantee": "：它要收回保证给 {group} 组的卡",
+        "priority": "：它的优先级更高（{theirs}，对方是 {mine}）",
+    }
+    rule = rules.get(str(facts.get("rule")), "")
+    return f"另一个任务[在 {{at:moment}} ]给它让了位{rule}。"
+
+
+def _rule_people(facts: Facts) -> str:
+    who = "{who} " if facts.get("who") else "它的主人"
+    return f"{who}在管理员设定的优先名单上排第 {{place}} 位。"
 
 
 def _rule_user_share(facts: Facts) -> str:
@@ -175,27 +218,25 @@ QUEUE: Mapping[Code, Template] = {
         "按现在的要求永远无法启动：{device} 芯片按环互联，一个副本只能用 {allowed:list} 张，多个副本时每个必须用 "
         "{whole} 张；而它有 {replicas} 个副本，每个要 {asked} 张。请修改 `cards`。"
     ),
-    Code.BORROW: (
-        "{group} 组的保证配额是 {guaranteed:amount}，已用 {used:amount}。超出保证的部分，不可中断的任务只能用没有保证给"
-        "任何组的卡：{common:amount}，而它要 {asked:amount}。写上 `preemptible: true` 就可以先用别组闲置的卡；"
-        "也可以等组内任务结束。"
-    ),
+    Code.BORROW: _borrow,
     Code.CLEARING: "正在为它腾位置：可中断的任务[ {jobs:list} ]正在退回队列。卡一释放就会自动启动。",
     Code.FIFO: _fifo,
     Code.PREEMPTED: _preempted,
+    Code.REQUEUED: "[让位给 {by} 之后，]已回到队列中原来的位置，会自动再次启动。",
     Code.GROUP_MERGED: "{source} 组已并入 {target} 组[（由 {by} 操作）]，任务不受影响，继续进行。",
     Code.NODE_FACT: _node_fact,
     Code.QUOTA_FACT: _quota_fact,
     Code.GANG_FACT: "它的 {replicas} 个副本要么全部启动，要么都不启动；现在只有 {fit} 个有位置。",
     Code.JOB_FACT: _job_fact,
     Code.RULE_GUARANTEE: "{group} 组没有超出它的保证配额[（{guaranteed:amount}）]，保证配额最优先。",
-    Code.RULE_PEOPLE: "{who} 在管理员设定的优先名单上排第 {place} 位。",
+    Code.RULE_PEOPLE: _rule_people,
     Code.RULE_PRIORITY: _rule_priority,
     Code.RULE_SHARE: (
         "{group} 组最近用得更少：{use} 卡时，{other_group} 组是 {other_use} 卡时（越早的用量折算得越少）。"
     ),
     Code.RULE_USER_SHARE: _rule_user_share,
     Code.RULE_AGE: "它提交更早：{theirs:moment}，另一个是 {mine:moment}。",
+    Code.RULE_MADE_ROOM: _rule_made_room,
     Code.RULE_PASSED: "另一个任务当时[（{at:moment}）]还不能启动[。{reason:reason}]",
     Code.RULE_BACKFILL: (
         "它只是利用空档，不会耽误任何任务：它最晚 {ends_by:moment} 结束，"
