@@ -76,6 +76,8 @@ def test_the_command_offered_puts_the_changed_job_in_the_place_of_the_waiting_on
         assert made.status_code == 201, made.text
         new, old = busy.workload(made.json()["id"]), busy.workload(id)
         assert old.wanted.value == "stop"
+        assert f"Replaced by {new.id}" in bob.get(f"/api/v1/workloads/{id}/events").text
+        assert f"takes the place of {id}" in bob.get(f"/api/v1/workloads/{new.id}/events").text
         assert new.submitted_at == old.submitted_at
         assert new.spec.roles[0].resources.cpu_milli == 2000
         again = bob.post(f"/api/v1/workloads/{id}/rerun", json={"set": remedy["changes"], "instead": True})
@@ -88,7 +90,16 @@ def test_what_runs_is_not_replaced(busy: Yard) -> None:
         busy.start(id)
         refused = bob.post(f"/api/v1/workloads/{id}/rerun", json={"set": {"cpu": 1}, "instead": True})
         assert refused.status_code == 409
+        assert "`--instead` needs a job that is waiting" in refused.json()["error"]["message"]
         assert busy.workload(id).wanted.value == "run"
+
+
+def test_nothing_comes_before_itself(busy: Yard) -> None:
+    with busy.person("bob") as bob:
+        id = submit(bob, cpu=1)
+        refused = bob.get(f"/api/v1/workloads/{id}/before/{id}")
+        assert refused.status_code == 400
+        assert "the same job" in refused.json()["error"]["message"]
 
 
 def test_what_does_not_wait_has_its_reason_and_no_proof(busy: Yard) -> None:

@@ -233,7 +233,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         self.stored = step.workload
         self.copies.append(step.workload)
         self.resumed += isinstance(event, ResumeAsked)
-        self.preempted += step.workload.reason.code is Code.PREEMPTED and step.workload.state is State.QUEUED
+        self.preempted += step.workload.reason.code is Code.REQUEUED and step.workload.state is State.QUEUED
 
     def _is_impossible(self, event: Event) -> None:
         try:

@@ -31,6 +31,7 @@ def told(one: Past, two: Past) -> Answer:
 
 
 MINE = a_job("mine", at=100.0)
+URGENT = a_job("urgent", at=200.0, priority=700)
 THEIRS = a_job("theirs", at=200.0, owner="bob", group="speech")
 
 
@@ -87,3 +88,51 @@ def test_it_is_the_other_way_round() -> None:
 def test_what_nobody_wrote_down_nobody_makes_up() -> None:
     theirs = Past(THEIRS, (placed(300.0),))
     assert told(theirs, Past(MINE, ())).rule == because(Code.RULE_UNKNOWN, job="theirs")
+
+
+def preempted(at: float, by: str, rule: str = "priority") -> tuple[StoryEvent, StoryEvent]:
+    asked = a_line(at, because(Code.PREEMPTED, by=by, rule=rule), State.STOPPING)
+    return asked, a_line(at + 10, because(Code.REQUEUED, by=by))
+
+
+def test_it_took_the_place_of_the_one_that_ran_before_it() -> None:
+    mine = a_past(MINE, placed(110.0, turn=TURN), *preempted(210.0, "urgent"), a_line(221.0, BUSY))
+    urgent = a_past(URGENT, placed(220.0, turn={**TURN, "priority": 700}))
+    expected = because(Code.RULE_MADE_ROOM, rule="priority", group="vision", at=210.0, mine=500, theirs=700)
+    assert told(urgent, mine) == Answer("urgent", "mine", expected)
+    assert told(mine, urgent) == Answer("urgent", "mine", expected)
+
+
+def test_it_takes_the_place_before_it_has_one_itself() -> None:
+    mine = a_past(MINE, placed(110.0, turn=TURN), preempted(210.0, "urgent")[0])
+    assert told(a_past(URGENT), mine).rule.code is Code.RULE_MADE_ROOM
+
+
+def test_what_counts_is_the_last_time_one_got_ahead() -> None:
+    """It ran first, was put back for a third, and waits while the other gets the place that third leaves."""
+    mine = a_past(MINE, placed(110.0, turn=TURN), *preempted(150.0, "third"), a_line(170.0, BUSY))
+    urgent = a_past(URGENT, placed(300.0, turn={**TURN, "priority": 700}))
+    answer = told(urgent, mine)
+    assert (answer.first, answer.rule.code) == ("urgent", Code.RULE_PRIORITY)
+
+
+def test_having_run_several_times_the_other_way_round_is_told_too() -> None:
+    mine = a_past(MINE, placed(110.0, turn=TURN), a_line(150.0, because(Code.RETRY)), placed(300.0, turn=TURN))
+    theirs = a_past(THEIRS, a_line(210.0, BUSY), placed(400.0, turn=TURN))
+    assert told(theirs, mine).first == "mine"
+    assert told(mine, theirs).rule == because(Code.RULE_AGE, mine=200.0, theirs=100.0)
+
+
+def test_lines_about_something_else_are_no_reason_to_wait() -> None:
+    notes = [a_line(100.0, because(code, cards=8)) for code in (Code.CARDS_SIMULATED, Code.IMAGE_NOT_USED)]
+    urgent = a_past(URGENT, placed(300.0, turn={**TURN, "priority": 700}))
+    expected = because(Code.RULE_PRIORITY, mine=500, theirs=700, waited=100.0, points=0)
+    assert told(urgent, a_past(MINE, *notes)).rule == expected
+    assert told(urgent, a_past(MINE, a_line(150.0, BUSY), *notes)).rule == expected
+
+
+def test_one_that_was_paused_did_not_stand_in_the_order() -> None:
+    pause = because(Code.PAUSED, by="ann")
+    urgent = a_past(URGENT, placed(300.0, turn={**TURN, "priority": 700}))
+    rule = told(urgent, a_past(MINE, a_line(250.0, pause, State.PAUSED))).rule
+    assert rule == because(Code.RULE_PASSED, reason=pause.to_json(), at=300.0)

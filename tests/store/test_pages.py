@@ -137,6 +137,13 @@ def test_ones_own_name_goes_before_the_beginning_of_an_id(database: Database) ->
     assert resolve(database, "t1") == ["zzzzzzzzzz"]
 
 
+def test_a_name_means_the_one_that_took_the_place_also_when_both_have_ended(database: Database) -> None:
+    old, new = a_job("zzzzzzzzzz", at=1.0), a_job("aaaaaaaaaa", at=1.0)
+    ended = [replace(old, state=State.STOPPED, ended_at=5.0), replace(new, state=State.SUCCEEDED, ended_at=9.0)]
+    submit(database, *(renamed(job, "train") for job in ended))
+    assert resolve(database, "train") == ["aaaaaaaaaa"]
+
+
 @pytest.mark.parametrize("text", ["", "a", "%", "_b", "ab%", "\x00", "ab\x00", "\ud800", "z" * 10_000, "' OR 1=1 --"])
 def test_odd_texts_find_nothing_and_break_nothing(database: Database, text: str) -> None:
     submit(database, a_job("abcdef0001"))

@@ -72,6 +72,7 @@ SAMPLES: Mapping[str, tuple[Any, str]] = {
     "rule": ("priority", ""),  # chooses the words, is not itself said
     "lost_seconds": (2400.0, "40"),
     "ran_seconds": (7500.0, "2"),
+    "saved": (True, ""),
     "waited": (45000.0, "12"),
     "points": (50, "50"),
     "reason": (CAUSE, "7G"),
@@ -94,6 +95,8 @@ OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("RULE_AGE", "theirs"): (1_920_000_000.0, "2030-11-04"),
     ("RULE_PASSED", "at"): (1_900_000_000.0, "2030-03-17"),
     ("RULE_NOT_THERE", "at"): (1_900_000_000.0, "2030-03-17"),
+    ("RULE_MADE_ROOM", "at"): (1_900_000_000.0, "2030-03-17"),
+    ("RULE_MADE_ROOM", "group"): ("vision", ""),  # said where it is about its guarantee
     ("TOO_LARGE", "limit"): (14 << 20, "14M"),
     ("STORE_NEWER", "known"): ("0003", "0003"),
     ("TOTAL_REPLICAS", "most"): (100_000, "100000"),
@@ -402,3 +405,19 @@ def test_the_language_is_picked_by_preference(header: str, language: str) -> Non
 @given(st.text())
 def test_any_header_picks_a_language(header: str) -> None:
     assert pick_language(header) in LANGUAGES
+
+
+def test_one_that_saved_nothing_is_told_that_all_is_lost_and_what_helps() -> None:
+    told = because(Code.PREEMPTED, by="k4", rule="priority", lost_seconds=7200.0, ran_seconds=7200.0, saved=False)
+    assert "had saved nothing" in say(told, "en")
+    assert all("`checkpoint:`" in say(told, language) for language in LANGUAGES)
+    assert "last checkpoint" not in say(told, "en")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nobody_is_called_by_a_question_mark(language: LanguageName) -> None:
+    for code, names in ((Code.RULE_PEOPLE, ("who",)), (Code.RULE_USER_SHARE, ("user", "other_user"))):
+        facts = {**dict.fromkeys(names, ""), "place": 2, "use": 1.0, "other_use": 2.0, "group": "vision"}
+        sentence = say(Reason(code, facts), language)
+        assert "?" not in sentence
+        assert sentence[0] not in " ，"

@@ -188,7 +188,7 @@ def _writer(caller: Caller, submission: Submission) -> Callable[[Connection], tu
             _require_waiting(conn, waiting.id)
         caller.crowd.let_in(conn, workload.owner, now)
         if waiting is not None:
-            _make_way(caller, conn, waiting.id)
+            _make_way(caller, conn, waiting.id, workload.id)
         rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
         audit.record(conn, actor, Action.SUBMIT, workload.id, now, facts=facts)
         return workload, True
@@ -206,12 +206,16 @@ def _require_waiting(conn: Connection, id: str) -> None:
     waiting = rows.get(conn, id)
     if waiting is None or waiting.state is not State.QUEUED or waiting.wanted is Wanted.STOP:
         state = waiting.state.value if waiting else "stopped"
-        raise Conflict(because(Code.WRONG_STATE, action="rerun", state=state, id=id))
+        raise Conflict(because(Code.WRONG_STATE, action="instead", state=state, id=id))
 
 
-def _make_way(caller: Caller, conn: Connection, id: str) -> None:
+def _make_way(caller: Caller, conn: Connection, id: str, successor: str) -> None:
     """The one that waits is stopped in the same transaction, once nothing can be refused any more: there is never none
     and never both."""
+    by, waiting = caller.actor.name, rows.get(conn, id)
+    if waiting is not None:
+        told = because(Code.REPLACED, job=successor, by=by)
+        rows.save(conn, waiting, waiting, [StoryEvent(caller.now, told, waiting.state, waiting.attempts_made, by)])
     rows.want(conn, id, Wanted.STOP, caller.actor.name, caller.now)
     audit.record(conn, caller.actor, "workload.stop", id, caller.now)
 
@@ -227,7 +231,9 @@ def _taken_before(conn: Connection, known: tuple[str, str], key: str | None, dig
 def _first_lines(caller: Caller, submission: Submission) -> list[StoryEvent]:
     by, workload = caller.actor.name, submission.workload
     at = caller.now if submission.instead_of else workload.submitted_at
-    reasons = [because(Code.SUBMITTED, by=by), *warnings_of(caller, workload.spec)]
+    replaced = submission.instead_of
+    place = [because(Code.TAKES_PLACE, job=replaced.id)] if replaced is not None else []
+    reasons = [because(Code.SUBMITTED, by=by), *place, *warnings_of(caller, workload.spec)]
     return [StoryEvent(at, reason, State.QUEUED, by=by) for reason in reasons]
 
 

@@ -15,8 +15,9 @@ from gpuyard.api.guard import Caller, Doors
 from gpuyard.api.views import REASONS_INSIDE, Glasses, work_named
 from gpuyard.api.why_models import AheadOut, BeforeOut, ReasonOut, RemedyOut, WhyOut
 from gpuyard.api.workloads import Ref, Seeing
-from gpuyard.domain.errors import NotFound
-from gpuyard.domain.reasons import Code, Reason
+from gpuyard.domain.errors import BadInput, NotFound
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import ID_RULE, State, Verdict, Workload
 from gpuyard.scheduling.before import Answer, Past
 from gpuyard.scheduling.snapshot import Ahead, Remedy, Why
@@ -131,6 +132,8 @@ def comes_before(caller: Seeing, ref: Ref, other: Ref) -> Any:
     known, and nothing but the rule and its numbers is told."""
     with caller.parts.database.read() as conn:
         one, two = _pair(caller, conn, ref, other)
+        if one.id == two.id:
+            raise BadInput(because(Code.BAD_VALUE, at="before", value=other, problem=Problem.SAME_WORKLOAD.value))
         pasts = [Past(workload, tuple(rows.story(conn, workload.id))) for workload in (one, two)]
         known = visible(caller, conn, [one.id, two.id])
     answer = caller.parts.before(pasts[0], pasts[1])

@@ -33,7 +33,7 @@ CHINESE: dict[str, str] = {
     "RESOURCE": "资源",
     "USED": "已用",
     "LIMIT": "上限",
-    "GUARANTEED": "保障",
+    "GUARANTEED": "保证",
     "BORROWED": "借入",
     "LENT": "借出",
     "WEIGHT": "权重",
@@ -108,7 +108,7 @@ CHINESE: dict[str, str] = {
     "may": "权限",
     "weight": "权重",
     "first in, first out": "先进先出",
-    "guarantee": "保障",
+    "guarantee": "保证",
     # States of nodes and replicas; those of jobs are in `words`
     "ready": "就绪",
     "cordoned": "已隔离",

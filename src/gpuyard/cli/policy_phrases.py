@@ -32,7 +32,7 @@ POLICY: dict[str, tuple[str, str]] = {
     "opt.policy_out": ("table, yaml to edit, or json for programs", "table，供编辑的 yaml，或供程序使用的 json"),
     "opt.guarantee": (
         "what the group can count on, as nvidia=4 (0: nothing)",
-        "保障给该组的数量，如 nvidia=4（0 表示没有）",
+        "保证给该组的数量，如 nvidia=4（0 表示没有）",
     ),
     "opt.weight": ("its part under fair share; usual: 1", "公平共享中的权重，通常为 1"),
     "opt.fifo": ("inside the group nobody overtakes anybody", "组内严格先进先出，谁也不能超车"),
@@ -104,7 +104,7 @@ POLICY: dict[str, tuple[str, str]] = {
     "policy.about.preempt.enabled": ("preemptible work may be put back into the queue", "可被抢占的任务可以退回队列"),
     "policy.about.preempt.for_priority": (
         "also for a higher priority, not only for guaranteed quota",
-        "不仅为保障配额，也为更高优先级抢占",
+        "不仅为保证配额，也为更高优先级抢占",
     ),
     "policy.about.preempt.min_run": ("nobody is preempted before having run this long", "运行不到这么久不会被抢占"),
     "policy.about.placing": (

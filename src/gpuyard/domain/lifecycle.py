@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from gpuyard.domain.amending import amended
 from gpuyard.domain.cluster import Allotment
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import (
@@ -86,6 +87,7 @@ class Preempted:
     rule: str = ""
     lost_seconds: float = 0.0  # of its work, since it was last saved
     ran_seconds: float = 0.0
+    saved: bool = True  # whether it has saved anything at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ def advance(workload: Workload, event: Event, now: float) -> Step:
     step = rule(workload, event, now)
     if step.workload is workload or step.workload.version != workload.version:
         return step
-    return replace(step, workload=replace(step.workload, version=workload.version + 1))
+    return amended(step, workload=amended(step.workload, version=workload.version + 1))
 
 
 def can(workload: Workload, event: type[Event]) -> bool:
@@ -182,7 +184,7 @@ def _saved_in_time(workload: Workload, event: Saved, now: float) -> Step:
     lost = attempt.ended_at - saved.saved_at
     reason = because(Code.SAVED_IN_TIME, step=saved.saved_step, lost_seconds=lost)
     line = StoryEvent(now, reason, workload.state, attempt.number)
-    return Step(replace(workload, attempt=saved), (line,))
+    return Step(amended(workload, attempt=saved), (line,))
 
 
 # --- while an attempt lives ---------------------------------------------------------------------------------------
@@ -190,9 +192,9 @@ def _saved_in_time(workload: Workload, event: Saved, now: float) -> Step:
 
 def _launched(workload: Workload, event: Launched, now: float) -> Step:
     attempt = _attempt(workload)
-    replicas = tuple(replace(r, handle=event.handles.get(r.id, r.handle)) for r in attempt.replicas)
+    replicas = tuple(amended(r, handle=event.handles.get(r.id, r.handle)) for r in attempt.replicas)
     reason = because(Code.STARTING, attempt=attempt.number)
-    return _moved(workload, State.STARTING, reason, now, attempt=replace(attempt, replicas=replicas))
+    return _moved(workload, State.STARTING, reason, now, attempt=amended(attempt, replicas=replicas))
 
 
 def _observe(workload: Workload, event: Observed, now: float) -> Step:
@@ -200,7 +202,7 @@ def _observe(workload: Workload, event: Observed, now: float) -> Step:
     attempt = _with_seen(seen_before, event.seen)
     if attempt is seen_before:
         return Step(workload)
-    workload = replace(workload, attempt=attempt)
+    workload = amended(workload, attempt=attempt)
     if all(r.seen.life is Life.ENDED for r in attempt.replicas):
         return _settle(workload, now)
     failure = _first_failure(attempt)
@@ -218,8 +220,8 @@ def _has_started(replica: Replica) -> bool:
 
 def _with_start(workload: Workload, at: float) -> Workload:
     """Note when the attempt started, and the workload if it never did before."""
-    attempt = replace(_attempt(workload), started_at=at)
-    return replace(workload, attempt=attempt, started_at=at if workload.started_at is None else workload.started_at)
+    attempt = amended(_attempt(workload), started_at=at)
+    return amended(workload, attempt=attempt, started_at=at if workload.started_at is None else workload.started_at)
 
 
 def _launch_failed(workload: Workload, event: LaunchFailed, now: float) -> Step:
@@ -245,6 +247,7 @@ def _preempt(workload: Workload, event: Preempted, now: float) -> Step:
         rule=event.rule,
         lost_seconds=event.lost_seconds,
         ran_seconds=event.ran_seconds,
+        saved=event.saved,
     )
     return _begin_ending(workload, Ending(Verdict.PREEMPTED, reason), now)
 
@@ -253,7 +256,7 @@ def _saved(workload: Workload, event: Saved, now: float) -> Step:
     """It is no line in the story: it may come every few seconds."""
     attempt = _attempt(workload)
     saved = _with_save(attempt, min(event.at, now), event.step)
-    return Step(workload if saved is attempt else replace(workload, attempt=saved))
+    return Step(workload if saved is attempt else amended(workload, attempt=saved))
 
 
 def _time_up(workload: Workload, event: TimeUp, now: float) -> Step:
@@ -262,7 +265,7 @@ def _time_up(workload: Workload, event: TimeUp, now: float) -> Step:
 
 
 def _begin_ending(workload: Workload, ending: Ending, now: float) -> Step:
-    attempt = replace(_attempt(workload), ending=ending)
+    attempt = amended(_attempt(workload), ending=ending)
     return _moved(workload, State.STOPPING, ending.reason, now, attempt=attempt)
 
 
@@ -278,8 +281,8 @@ def _observe_stopping(workload: Workload, event: Observed, now: float) -> Step:
         for r in attempt.replicas
     )
     if gone:
-        return _settle(replace(workload, attempt=attempt), now)
-    return Step(workload if attempt is before else replace(workload, attempt=attempt))
+        return _settle(amended(workload, attempt=attempt), now)
+    return Step(workload if attempt is before else amended(workload, attempt=attempt))
 
 
 def _stop_instead(workload: Workload, event: StopAsked, now: float) -> Step:
@@ -295,7 +298,7 @@ def _settle(workload: Workload, now: float) -> Step:
     workload = _with_missed_start(workload)
     attempt = _attempt(workload)
     ending = attempt.ending or _first_failure(attempt)
-    workload = replace(workload, attempt=replace(attempt, ending=ending, ended_at=now))
+    workload = amended(workload, attempt=amended(attempt, ending=ending, ended_at=now))
     if ending is None:
         return _moved(workload, State.SUCCEEDED, because(Code.SUCCEEDED), now, ended_at=now, exit_code=0)
     if ending.verdict is Verdict.STOPPED:
@@ -305,7 +308,8 @@ def _settle(workload: Workload, now: float) -> Step:
         by = ending.reason.facts.get("by", "")
         return _moved(workload, State.PAUSED, because(Code.PAUSED, by=by), now)
     if ending.verdict is Verdict.PREEMPTED:
-        return _moved(workload, State.QUEUED, ending.reason, now)
+        by = ending.reason.facts.get("by", "")
+        return _moved(workload, State.QUEUED, because(Code.REQUEUED, by=by), now)
     return _retry_or_fail(workload, ending, now)
 
 
@@ -345,18 +349,18 @@ def _attempt(workload: Workload) -> Attempt:
 def _with_seen(attempt: Attempt, seen: Mapping[ReplicaId, Seen]) -> Attempt:
     """Take over what is news. An end is final: a later look never un-ends a replica."""
     replicas = tuple(
-        replace(r, seen=seen[r.id]) if r.seen.life is not Life.ENDED and seen.get(r.id, r.seen) != r.seen else r
+        amended(r, seen=seen[r.id]) if r.seen.life is not Life.ENDED and seen.get(r.id, r.seen) != r.seen else r
         for r in attempt.replicas
     )
     changed = any(new is not old for new, old in zip(replicas, attempt.replicas, strict=True))
-    return replace(attempt, replicas=replicas) if changed else attempt
+    return amended(attempt, replicas=replicas) if changed else attempt
 
 
 def _with_save(attempt: Attempt, at: float, step: int | None) -> Attempt:
     """Only what is newer, and not of an earlier attempt."""
     if at <= max(attempt.started_at or attempt.created_at, attempt.saved_at or 0.0):
         return attempt
-    return replace(attempt, saved_at=at, saved_step=attempt.saved_step if step is None else step)
+    return amended(attempt, saved_at=at, saved_step=attempt.saved_step if step is None else step)
 
 
 def _failure(replica: Replica) -> Ending:
@@ -377,7 +381,7 @@ def _first_failure(attempt: Attempt) -> Ending | None:
 
 def _moved(workload: Workload, state: State, reason: Reason, now: float, **changes: object) -> Step:
     version = workload.version + 1
-    moved = replace(workload, state=state, reason=reason, version=version, **changes)  # type: ignore[arg-type]
+    moved = amended(workload, state=state, reason=reason, version=version, **changes)
     return Step(moved, (StoryEvent(now, reason, state, moved.attempts_made, str(reason.facts.get("by", ""))),))
 
 

@@ -88,3 +88,4 @@ class Problem(StrEnum):
     GUARANTEE_LIMIT = "quota.guarantee_limit"  # resource, guaranteed, limit
     USER_GUARANTEE = "quota.user_guarantee"
     SAME_GROUP = "group.same"
+    SAME_WORKLOAD = "workload.same"

@@ -44,8 +44,11 @@ class Code(StrEnum):
     STOP_ASKED = "story.stop_asked"  # by
     PAUSE_ASKED = "story.pause_asked"  # by
     RESUMED = "story.resumed"  # by
-    PREEMPTED = "story.preempted"  # by, by_name, by_owner, by_group, rule, lost_seconds, ran_seconds
+    PREEMPTED = "story.preempted"  # by, by_name, by_owner, by_group, rule, lost_seconds, ran_seconds, saved
+    REQUEUED = "story.requeued"  # by
     SAVED_IN_TIME = "story.saved_in_time"  # step, lost_seconds
+    REPLACED = "story.replaced"  # job, by
+    TAKES_PLACE = "story.takes_place"  # job
     GROUP_MERGED = "story.group_merged"  # source, target, by
     RETRY = "story.retry"  # cause, number, limit, seconds
     ADOPTED = "story.adopted"  # attempt
@@ -79,6 +82,7 @@ class Code(StrEnum):
     RULE_SHARE = "rule.share"  # group, use, other_group, other_use
     RULE_USER_SHARE = "rule.user_share"  # group, user, use, other_user, other_use
     RULE_AGE = "rule.age"  # mine, theirs
+    RULE_MADE_ROOM = "rule.made_room"  # rule, group, mine, theirs, at
     RULE_PASSED = "rule.passed"  # reason, at
     RULE_BACKFILL = "rule.backfill"  # ends_by, starts_at
     RULE_NOT_THERE = "rule.not_there"  # submitted_at, at

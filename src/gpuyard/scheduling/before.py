@@ -10,8 +10,11 @@ from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import State, StoryEvent, Workload
 from gpuyard.scheduling.snapshot import Ahead
 
-# Reasons to wait that are about the order itself: the numbers of both tell more than they do.
-ABOUT_ORDER = frozenset({Code.NEW, Code.SUBMITTED, Code.ORDER, Code.FIFO, Code.CLEARING, Code.RESUMED})
+# Lines of a story that tell what kept it from starting. All other lines tell of something else.
+KEPT = frozenset({Code.RETRY, Code.PAUSED, Code.PAUSE_ASKED, Code.PREEMPTED, Code.REQUEUED})
+# Reasons to wait that its order among others may explain as well: then the numbers of both tell more than they do.
+ABOUT_ORDER = frozenset({Code.NEW, Code.ORDER, Code.FIFO, Code.CLEARING, Code.BUSY, Code.PREEMPTED, Code.REQUEUED})
+WAITED = frozenset({State.QUEUED, State.PAUSED})
 Ranked = Callable[[str, str], Ahead | None]  # of two that both wait: the first, and the rule
 Raised = Callable[[Workload, float], int]  # the priority with what waiting had added at that moment
 
@@ -27,10 +30,28 @@ class Past:
     def placed(self) -> list[StoryEvent]:
         return [line for line in self.story if line.reason.code is Code.PLACED]
 
-    def at(self, moment: float) -> StoryEvent | None:
-        """The line that told how things stood for it at that moment."""
+    def waited_at(self, moment: float) -> bool:
+        """Was it there, and without a place? One that got its place at the same moment did not wait for the other."""
+        if self.workload.submitted_at > moment:
+            return False
         lines = [line for line in self.story if line.at <= moment]
-        return lines[-1] if lines else None
+        return not lines or lines[-1].state in WAITED
+
+    def kept_by(self, moment: float) -> Reason | None:
+        """What the story says kept it from starting at that moment."""
+        lines = [line.reason for line in self.story if line.at <= moment]
+        return next(
+            (told for told in reversed(lines) if told.code in KEPT or told.code.value.startswith("waiting.")), None
+        )
+
+    def made_room_for(self, other: str, until: float) -> StoryEvent | None:
+        """The line that says it was put back for the other, unless it had a place again since then."""
+        for line in reversed([line for line in self.story if line.at <= until]):
+            if line.reason.code is Code.PLACED:
+                return None
+            if line.reason.code is Code.PREEMPTED and line.reason.facts.get("by") == other:
+                return line
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +62,48 @@ class Answer:
 
 
 def before(one: Past, two: Past, ranked: Ranked, raised: Raised) -> Answer:
-    """Which of the two came first, and why. The question supposes it was the one; the answer may be the other."""
+    """Which of the two came first, and why. The question supposes it was the one; the answer may be the other.
+
+    Both may have had several places. What counts is the last time the one got ahead of the other."""
+    rule = _last_time(one, two, raised)
+    if rule is not None:
+        return Answer(one.workload.id, two.workload.id, rule)
+    found = ranked(one.workload.id, two.workload.id)
+    if found is not None:  # both wait
+        behind = two if found.workload == one.workload.id else one
+        return Answer(found.workload, behind.workload.id, found.rule)
+    rule = _last_time(two, one, raised)
+    if rule is not None:
+        return Answer(two.workload.id, one.workload.id, rule)
+    return _never_at_once(one, two, raised)
+
+
+def _last_time(first: Past, other: Past, raised: Raised) -> Reason | None:
+    """The rule by which it last got ahead of the other: by taking its place, or by getting one while that waited."""
+    room = other.made_room_for(first.workload.id, float("inf"))
+    if room is not None:
+        return _made_room(first.workload, other.workload, room)
+    for placed in reversed(first.placed):
+        if other.waited_at(placed.at):
+            return _rule(first, other, placed, raised)
+    return None
+
+
+def _made_room(first: Workload, other: Workload, line: StoryEvent) -> Reason:
+    numbers = {"mine": other.spec.priority, "theirs": first.spec.priority}
+    return because(Code.RULE_MADE_ROOM, rule=line.reason.facts.get("rule"), group=first.group, at=line.at, **numbers)
+
+
+def _never_at_once(one: Past, two: Past, raised: Raised) -> Answer:
+    """They never waited side by side: one had its place before the other was there, or one went without any."""
     first, other = (two, one) if _came_later(one, two) else (one, two)
     lines = first.placed
-    if not lines:
-        return _both_wait(one, two, ranked)
-    others = other.placed
-    limit = others[0].at if others else float("inf")
-    line = next((line for line in reversed(lines) if line.at <= limit), lines[0])
-    return Answer(first.workload.id, other.workload.id, _rule(first, other, line, raised))
+    if lines:
+        return Answer(first.workload.id, other.workload.id, _rule(first, other, lines[0], raised))
+    waits = two if one.workload.state is not State.QUEUED else one
+    gone = one if waits is two else two
+    facts = {"reason": gone.workload.reason.to_json(), "at": gone.workload.ended_at or gone.story[-1].at}
+    return Answer(waits.workload.id, gone.workload.id, because(Code.RULE_PASSED, **facts))
 
 
 def _came_later(one: Past, two: Past) -> bool:
@@ -58,26 +112,18 @@ def _came_later(one: Past, two: Past) -> bool:
     return two.placed[0].at < one.placed[0].at
 
 
-def _both_wait(one: Past, two: Past, ranked: Ranked) -> Answer:
-    found = ranked(one.workload.id, two.workload.id)
-    if found is None:  # neither ever had a place, and one does not wait any more
-        waits = two if one.workload.state is not State.QUEUED else one
-        gone = one if waits is two else two
-        facts = {"reason": gone.workload.reason.to_json(), "at": gone.workload.ended_at or gone.story[-1].at}
-        return Answer(waits.workload.id, gone.workload.id, because(Code.RULE_PASSED, **facts))
-    other = two if found.workload == one.workload.id else one
-    return Answer(found.workload, other.workload.id, found.rule)
-
-
 def _rule(first: Past, other: Past, placed: StoryEvent, raised: Raised) -> Reason:
     at, facts = placed.at, placed.reason.facts
     if other.workload.submitted_at > at:
         return because(Code.RULE_NOT_THERE, submitted_at=other.workload.submitted_at, at=at)
-    stood = other.at(at)
-    could_not = because(Code.RULE_PASSED, reason=stood.reason.to_json(), at=at) if stood is not None else None
+    room = other.made_room_for(first.workload.id, at)
+    if room is not None:
+        return _made_room(first.workload, other.workload, room)
+    kept = other.kept_by(at)
+    could_not = because(Code.RULE_PASSED, reason=kept.to_json(), at=at) if kept is not None else None
     if other.workload.id in (facts.get("passed") or ()):  # it was asked before, and had to wait
         return _gap(facts) or could_not or because(Code.RULE_UNKNOWN, job=first.workload.id)
-    if stood is not None and could_not is not None and stood.reason.code not in ABOUT_ORDER:
+    if kept is not None and could_not is not None and kept.code not in ABOUT_ORDER:
         return could_not
     by_numbers = _by_numbers(first.workload, other.workload, placed, raised)
     return by_numbers or _gap(facts) or could_not or because(Code.RULE_UNKNOWN, job=first.workload.id)

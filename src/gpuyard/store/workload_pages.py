@@ -81,11 +81,13 @@ def resolve(conn: sa.Connection, text: str, asker: str, visibility: Visibility) 
     exact = conn.execute(sa.select(workloads.c.id).where(workloads.c.id == text, seen)).scalar()
     if exact is not None:
         return [exact]
+    ended = workloads.c.ended_at
     named = (
         sa.select(workloads.c.id)
         .where(workloads.c.owner == asker, workloads.c.name == text)
-        # One that took the place of another has its time of submission too: the one that lives is meant.
-        .order_by(workloads.c.submitted_at.desc(), workloads.c.ended_at.is_(None).desc(), workloads.c.id.desc())
+        # One that took the place of another has its time of submission too: the one that lives, or lived longer, is
+        # meant.
+        .order_by(workloads.c.submitted_at.desc(), ended.is_(None).desc(), ended.desc(), workloads.c.id.desc())
         .limit(1)
     )
     newest = conn.execute(named).scalar()

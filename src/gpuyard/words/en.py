@@ -53,6 +53,10 @@ def _not_found(facts: Facts) -> str:
 
 def _wrong_state(facts: Facts) -> str:
     who = "{name} ({id})" if facts.get("name") and facts.get("id") else "It"
+    if facts.get("action") == "instead":
+        return (
+            f"{who} is {{state:noun}} now; `--instead` needs a job that is waiting. Without it a second one runs."
+        )
     if facts.get("state") not in ("succeeded", "failed", "stopped"):
         return f"{who} is {{state:noun}} now, so this is not possible[: {{action:noun}}]."
     if facts.get("action") == "stop":
@@ -79,6 +83,8 @@ SENTENCES: Mapping[Code, Template] = {
         "Stop it, correct that and submit it again."
     ),
     Code.SUBMITTED: "Submitted[ by {by}].",
+    Code.REPLACED: "Replaced by {job}, which has its place in the queue now[ (asked for by {by})].",
+    Code.TAKES_PLACE: "It takes the place of {job}.",
     Code.PLACED: _placed,
     Code.STARTING: "Starting[ attempt {attempt}].",
     Code.RUNNING: "Running[, attempt {attempt}].",

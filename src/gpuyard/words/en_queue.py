@@ -170,11 +170,11 @@ def _preempted(facts: Facts) -> str:
     lost = "[ At most {lost_seconds:rough} of work is lost: what it did since its last checkpoint.]"
     if facts.get("saved") is False:
         lost = (
-            " It has saved nothing so far: unless it does so before it ends, all of that is lost. To lose less, let it "
-            "save now and then and name the folder with `checkpoint:` (docs/tutorials/preemption.md)."
+            " It had saved nothing by then: unless it did while it was ending, all of that is lost. To lose less, let "
+            "it save now and then and name the folder with `checkpoint:` (docs/tutorials/preemption.md)."
         )
     return (
-        f"It makes room for {who}[ of {{by_owner}}][, group {{by_group}}]{rule}."
+        f"Made room for {who}[ of {{by_owner}}][, group {{by_group}}]{rule}."
         f"[ It had run for {{ran_seconds:rough}}.]{lost} It keeps its place in the queue and starts again by itself."
     )
 

@@ -48,6 +48,7 @@ POLICY_PROBLEMS: Mapping[str, str] = {
     Problem.GUARANTEE_LIMIT: "the guarantee ({guaranteed:amount}) cannot be above the limit ({limit:amount})",
     Problem.USER_GUARANTEE: "only groups have guarantees; a user has a limit",
     Problem.SAME_GROUP: "a group cannot be merged into itself",
+    Problem.SAME_WORKLOAD: "both names mean the same job; name two different ones",
 }
 
 POLICY_NOUNS: Mapping[str, str] = {

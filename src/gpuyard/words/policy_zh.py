@@ -1,4 +1,4 @@
-"""中文：策略、保障配额与合并组。"""
+"""中文：策略、保证配额与合并组。"""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ POLICY_SENTENCES: Mapping[Code, Template] = {
         "服务器顺序已保存，但[在 `placing` 为 `{placing}` 时]不起作用；请把 `placing` 设为 `in_order`。"
     ),
     Code.OVER_GUARANTEED: (
-        "保障总量超过了实际数量：各组合计保障 {guaranteed:amount}，而所有机器只有 {there:amount}。"
-        "各组无法同时用满自己的保障。"
+        "保证总量超过了实际数量：各组合计保证 {guaranteed:amount}，而所有机器只有 {there:amount}。"
+        "各组无法同时用满自己的保证。"
     ),
     Code.LEAD_NO_MORE: "{user} 原是 {source} 组的组长，现在是 {target} 组的普通成员。",
     Code.SHARE_MOVED: "{source} 组的共享文件现在位于 {target} 组共享目录下的 `{source}` 文件夹。",
@@ -41,9 +41,10 @@ POLICY_PROBLEMS: Mapping[str, str] = {
         "{role:noun}的优先级上限（{ceiling}）不能高于{above:noun}的上限（{its}），请调低它，或调高后者"
     ),
     Problem.NORMAL_CEILING: "这样普通成员什么都提交不了：`normal` 等级（{normal}）高于成员的上限（{ceiling}）",
-    Problem.GUARANTEE_LIMIT: "保障量（{guaranteed:amount}）不能高于上限（{limit:amount}）",
-    Problem.USER_GUARANTEE: "只有组才有保障配额，个人只有上限",
+    Problem.GUARANTEE_LIMIT: "保证量（{guaranteed:amount}）不能高于上限（{limit:amount}）",
+    Problem.USER_GUARANTEE: "只有组才有保证配额，个人只有上限",
     Problem.SAME_GROUP: "不能把组合并到它自己",
+    Problem.SAME_WORKLOAD: "两个名字指的是同一个任务，请写两个不同的任务",
 }
 
 POLICY_NOUNS: Mapping[str, str] = {

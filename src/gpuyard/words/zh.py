@@ -43,6 +43,8 @@ def _not_found(facts: Facts) -> str:
 
 def _wrong_state(facts: Facts) -> str:
     who = "{name}（{id}）" if facts.get("name") and facts.get("id") else "它"
+    if facts.get("action") == "instead":
+        return f"{who}现在的状态是“{{state:noun}}”，而 `--instead` 只能用于排队中的任务。去掉它就会另外提交一个。"
     if facts.get("state") not in ("succeeded", "failed", "stopped"):
         return f"{who}现在的状态是“{{state:noun}}”，不能这样操作[：{{action:noun}}]。"
     if facts.get("action") == "stop":
@@ -62,6 +64,8 @@ SENTENCES: Mapping[Code, Template] = {
     **queue.QUEUE,
     Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
     Code.SUBMITTED: "已提交[（{by}）]。",
+    Code.REPLACED: "已由 {job} 代替，它的位置由对方继承[（由 {by} 操作）]。",
+    Code.TAKES_PLACE: "代替 {job}，继承它在队列中的位置。",
     Code.PLACED: "已分到位置[：{nodes:list}][，第 {attempt} 次运行]，即将启动。",
     Code.STARTING: "正在启动[（第 {attempt} 次运行）]。",
     Code.RUNNING: "正在运行[（第 {attempt} 次运行）]。",

@@ -134,7 +134,7 @@ def _preempted(facts: Facts) -> str:
     lost = "[最多丢失最近一次检查点之后 {lost_seconds:rough}的工作。]"
     if facts.get("saved") is False:
         lost = (
-            "它还没有保存过任何进度：如果结束前也不保存，之前的工作会全部丢失。"
+            "当时它还没有保存过任何进度：如果结束时也没有保存，之前的工作会全部丢失。"
             "请让程序定期保存，并用 `checkpoint:` 写明检查点目录（见 docs/tutorials/preemption.zh.md）。"
         )
     return (
