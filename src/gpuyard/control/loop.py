@@ -33,9 +33,9 @@ from gpuyard.world.picture import Picture
 
 log = logging.getLogger(__name__)
 
-# After a pass the loop rests about as long as the pass took, so that a burst is taken in few large passes and the api
-# keeps its share of the processor; never so long that a person would notice.
-LEAST_REST_SECONDS, MOST_REST_SECONDS = 0.002, 0.05
+# After a pass the loop rests for part of the time the pass took, so that a burst is taken in few large passes and the
+# api keeps its share of the processor; never so long that a person would notice.
+LEAST_REST_SECONDS, MOST_REST_SECONDS, REST = 0.002, 0.05, 0.5
 # A pass takes in, observes and places so much at most: a flood must not keep a wish or a small job waiting for long.
 FOLLOWED_AT_ONCE, OBSERVED_AT_ONCE, PLACED_AT_ONCE = 2000, 1000, 1000
 
@@ -107,7 +107,7 @@ class Control:
             self._begin_again()
             self._over.wait(1.0)
             return
-        self._over.wait(min(MOST_REST_SECONDS, max(LEAST_REST_SECONDS, self._clock() - begun)))
+        self._over.wait(min(MOST_REST_SECONDS, max(LEAST_REST_SECONDS, REST * (self._clock() - begun))))
         self._woken.wait(self._seconds_to_next_moment())
 
     def _begin_again(self) -> None:

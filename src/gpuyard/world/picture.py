@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 
 from gpuyard.dialects.policy import from_text
+from gpuyard.domain.amending import amended
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import BadInput
 from gpuyard.domain.people import Group, User
@@ -119,7 +119,7 @@ class Picture:
         for id, reason in reasons.items():
             workload = self.live.get(id)
             if workload is not None and workload.state is State.QUEUED:
-                self._put(replace(workload, reason=reason))
+                self._put(amended(workload, reason=reason))
 
     def _put(self, workload: Workload) -> None:
         self._shelves.put(workload)
