@@ -197,9 +197,12 @@ def _writer(caller: Caller, submission: Submission) -> Callable[[Connection], tu
 
 
 def instead_of(caller: Caller, submission: Submission, waiting: Workload) -> Submission:
-    """The same in place of one that waits. Its owner keeps the place in the queue: a change costs no second wait."""
-    kept = waiting.submitted_at if waiting.owner == submission.workload.owner else submission.workload.submitted_at
-    return replace(submission, workload=replace(submission.workload, submitted_at=kept), instead_of=waiting)
+    """The same in place of one that waits. Its owner keeps the place in the queue: a change costs no second wait. Only
+    one of higher priority begins to wait anew, so that nobody lays up places for later."""
+    new = submission.workload
+    keeps = waiting.owner == new.owner and new.spec.priority <= waiting.spec.priority
+    kept = waiting.submitted_at if keeps else new.submitted_at
+    return replace(submission, workload=replace(new, submitted_at=kept), instead_of=waiting)
 
 
 def _require_waiting(conn: Connection, id: str) -> None:

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 
-from gpuyard.domain.errors import YardError
 from gpuyard.domain.workload import ReplicaId, State, Verdict, Workload
 from gpuyard.engines.seam import Engine, Progress, ReadsProgress
 
@@ -29,7 +28,7 @@ class ProgressWatch:
         while not self._over.wait(self._every):
             try:
                 self.look()
-            except (YardError, OSError):
+            except Exception:  # whatever a look finds: the next one may go well, and control must not lose this thread
                 log.exception("reading when work was saved failed; trying again")
 
     def end(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from gpuyard.domain.cluster import Allotment
 from gpuyard.domain.policy import Policy
@@ -16,7 +17,7 @@ Allotments = dict[tuple[str, int], Allotment]
 Allowed = Callable[[Room], bool]
 
 COUNTED_FROM = 30
-SEARCH_STEPS = 3000  # roles of different sizes may need a search; beyond this it counts as not fitting now
+SEARCH_STEPS = 6000  # roles of different sizes may need a search; after so many offers it counts as not fitting now
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +196,12 @@ def _search(ask: Ask, rooms: Rooms, standing: Standing, only: Allowed | None) ->
         if position == len(places):
             return True
         role, index = places[position]
-        for stack, offer in list(_offers(role, rooms, standing, allowed)):
+        offers = list(islice(_offers(role, rooms, standing, allowed), max(0, steps)))
+        steps -= len(offers) + 1
+        for stack, offer in offers:
             # Replicas that are alike are placed in the order of the stacks: the same set is not tried twice.
             if index > 0 and stack.serial < least:
                 continue
-            steps -= 1
             if steps < 0:
                 return False
             rooms.take(offer)

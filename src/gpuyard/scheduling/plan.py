@@ -26,6 +26,7 @@ from gpuyard.scheduling.room import ALONE, Keep, Room, Standing
 from gpuyard.scheduling.share import rate_of
 from gpuyard.scheduling.snapshot import Eviction, Placement, Plan, Preview, Snapshot
 
+DEEPEST = 300  # so many different requests of one person are asked in one pass
 USES_AT_MOST = 8  # and the use of so many
 PASSED_AT_MOST = 5  # of those a placement passed by, this many are written down
 CLAIMS_AT_MOST = 8  # searches for victims in one pass
@@ -109,6 +110,9 @@ class Pass:
         self._given: list[_Given] = []
         self._no_room: dict[Ask, _NoRoom] = {}  # asks that found no room: room only shrinks in a pass
         self._keeping: list[Room] = []
+        self._depth: dict[
+            tuple[str, str], tuple[int, str]
+        ] = {}  # (group, owner) -> requests that wait, the last of them
         self._timed = self._claims = self._seq = self._replicas = 0
         self._ends: dict[str, float] = {}
         self._new_on: dict[str, list[Release]] = {}
@@ -121,7 +125,7 @@ class Pass:
         while self._replicas < most and (found := asking.next()) is not None:
             batch, position = found
             self.preemption.stands = asking.stands()
-            reason = self._ask(batch, position)
+            reason = self._too_deep(batch) or self._ask(batch, position)
             if reason is None:
                 asking.placed(batch)
                 continue
@@ -135,6 +139,15 @@ class Pass:
             else:
                 self.verdicts.append(Verdict(self._seq, batch, position, reason))
                 asking.waits(batch)
+                number, _ = self._depth.get(batch.payer[:2], (0, ""))
+                self._depth[batch.payer[:2]] = (number + 1, batch.jobs[position][1])
+
+    def _too_deep(self, batch: Batch) -> Reason | None:
+        """One person's requests that are all different are not looked at without end: it would cost everybody."""
+        waiting = self._depth.get(batch.payer[:2])
+        if waiting is None or waiting[0] < DEEPEST:
+            return None
+        return because(Code.ORDER, ahead=waiting[1], ahead_name=self._name(waiting[1]))
 
     def _is_hopeless(self, batch: Batch, reason: Reason) -> bool:
         """No waiting will help it: it holds nobody up."""

@@ -19,6 +19,7 @@ from gpuyard.scheduling.rings import Rings, choose_chips, rings_of
 from gpuyard.scheduling.score import Key, in_order, key_for, looseness
 from gpuyard.scheduling.sieve import Sieve
 
+SHELVES_AT_MOST = 20_000
 OPEN_CPU_MILLI = 1000  # a replica without cards that leaves its CPU open gets one core
 
 
@@ -208,10 +209,31 @@ def fair_share(asked: Resources, node: Node) -> tuple[int, int, int]:
     return cpu, memory, shm
 
 
+class Moves:
+    """Which rooms changed, the latest last: whoever looks again learns what moved since, however many look."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._last: dict[Room, int] = {}
+
+    def note(self, room: Room) -> None:
+        self.count += 1
+        self._last.pop(room, None)
+        self._last[room] = self.count
+
+    def since(self, count: int) -> list[Room]:
+        moved = []
+        for room, last in reversed(self._last.items()):
+            if last <= count:
+                break
+            moved.append(room)
+        return moved
+
+
 class Shelf:
     """The stacks that one sieve lets through, those to be asked first in front. Put in order again only when used."""
 
-    def __init__(self, stacks: Iterable[Stack], policy: Policy) -> None:
+    def __init__(self, stacks: Iterable[Stack], policy: Policy, moves: Moves) -> None:
         self._key = key_for(policy.placing)
         self._packs = policy.placing.packs
         self._stacks = {stack.serial: stack for stack in stacks}
@@ -221,7 +243,8 @@ class Shelf:
         self._loosest: list[Stack] | None = None
         self._parts: list[tuple[int, int, int]] | None = None  # cards given out in part: (left, rank, serial)
         self._parts_of: dict[int, list[tuple[int, int, int]]] = {}
-        self.moved: set[Room] = set()
+        self._moves = moves
+        self._seen = moves.count
 
     def __iter__(self) -> Iterator[Stack]:
         """All of them, in order. Nothing may be taken meanwhile."""
@@ -259,14 +282,14 @@ class Shelf:
             yield self._stacks[self._parts[position][2]]
 
     def _put_in_order(self) -> None:
-        if not self.moved:
+        if self._seen == self._moves.count:
             return
         self._loosest = None
-        for room in self.moved:
+        for room in self._moves.since(self._seen):
             for stack in room.stacks:
                 if stack.serial in self._at:
                     self._move(stack)
-        self.moved.clear()
+        self._seen = self._moves.count
 
     def _move(self, stack: Stack) -> None:
         old, new = self._at[stack.serial], self._key(stack)
@@ -296,7 +319,9 @@ class Rooms:
         ready = in_order([node for node in nodes if node.state is NodeState.READY], policy)
         self.by_name: dict[str, Room] = {}
         self._policy = policy
+        self._moves = Moves()
         self._shelves: dict[Sieve, Shelf] = {}
+        self._alike: dict[tuple[int, ...], Shelf] = {}  # sieves that let the same through share a shelf
         serial = 0
         for rank, node in enumerate(ready):
             room = Room(node, rank, policy, serial, empty_and_well=empty_and_well)
@@ -309,13 +334,20 @@ class Rooms:
     def shelf(self, sieve: Sieve) -> Shelf:
         found = self._shelves.get(sieve)
         if found is None:
-            through = (
+            through = [
                 stack
                 for room in self.by_name.values()
                 for stack in room.stacks
                 if stack.device == sieve.device and sieve.lets(room.node, stack.model) and stack.is_whole(sieve.whole)
-            )
-            found = self._shelves[sieve] = Shelf(through, self._policy)
+            ]
+            if len(self._shelves) >= SHELVES_AT_MOST:  # requests without end that are all different
+                self._shelves.clear()
+                self._alike.clear()
+            serials = tuple(stack.serial for stack in through)
+            found = self._alike.get(serials)
+            if found is None:
+                found = self._alike[serials] = Shelf(through, self._policy, self._moves)
+            self._shelves[sieve] = found
         return found
 
     def take(self, allotment: Allotment) -> None:
@@ -330,8 +362,7 @@ class Rooms:
         if room is None:
             return
         room.take(allotment, sign)
-        for shelf in self._shelves.values():
-            shelf.moved.add(room)
+        self._moves.note(room)
 
 
 __all__ = ["ALONE", "Keep", "Key", "Room", "Rooms", "Shelf", "Stack", "Standing", "fair_share"]

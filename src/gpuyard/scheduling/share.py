@@ -18,14 +18,9 @@ MOST_LEVEL = 1e15  # also when a weight or tolerance is next to nothing: the ord
 
 
 def rate_of(allotments: Iterable[Allotment], cores_per_card: int) -> float:
-    """Cards in use; without cards, cores as parts of a card."""
-    cards = cores = 0
-    for allotment in allotments:
-        if allotment.cards:
-            cards += allotment.cards_milli
-        else:
-            cores += allotment.cpu_milli
-    return cards / WHOLE_CARD + cores / 1000 / cores_per_card
+    """Cards in use, or cores as parts of a card where that is more: a sliver of a card must not bring many cores."""
+    parts = (max(one.cards_milli * cores_per_card, one.cpu_milli) for one in allotments)
+    return sum(parts) / cores_per_card / WHOLE_CARD
 
 
 def worn(past: PastUse | None, now: float, half_life: float) -> float:

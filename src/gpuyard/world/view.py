@@ -11,7 +11,7 @@ from gpuyard.domain.workload import Workload
 from gpuyard.scheduling.before import Answer, Past, before
 from gpuyard.scheduling.inquiry import Inquiry
 from gpuyard.scheduling.order import raised
-from gpuyard.scheduling.plan import preview
+from gpuyard.scheduling.plan import preview_in
 from gpuyard.scheduling.snapshot import Preview, Snapshot, Why
 from gpuyard.scheduling.strands import kinds, strands
 from gpuyard.scheduling.why import asked
@@ -31,13 +31,17 @@ class View:
         self._picture = Picture(database)
         self._clock = clock
         self._lock = threading.Lock()
+        self._comparing = threading.Lock()  # it takes the processor for a while: one after the other
         self._inquiry: Inquiry | None = None  # a pass kept open; the books are not touched meanwhile
 
     def preview(self, workload: Workload) -> Preview:
         """What would happen if this were submitted now."""
-        snapshot = self._snapshot()
-        outlook = preview(snapshot, workload)
-        nodes = [node for node in snapshot.nodes if node.name in outlook.nodes] if outlook.starts else snapshot.nodes
+        with self._lock:
+            self._close()
+            self._follow()
+            outlook = preview_in(self._picture.books, workload, self._clock())
+            known = self._picture.nodes
+        nodes = [node for node in known if node.name in outlook.nodes] if outlook.starts else known
         return replace(outlook, notes=tuple(strands(workload.spec, kinds(nodes))))
 
     def why(self, id: str, remedies: bool, groups: Sequence[str]) -> Why | None:
@@ -54,7 +58,9 @@ class View:
 
     def compare(self, policy: Policy) -> Comparison:
         """What this policy would change now, were it in force."""
-        return compare(self._snapshot(), policy)
+        snapshot = self._snapshot()
+        with self._comparing:
+            return compare(snapshot, policy)
 
     def holding(self) -> list[Workload]:
         """The workloads that have cards or cores now."""
