@@ -223,7 +223,7 @@ class Control:
         self._teller.add(plan.waiting, self.picture.live)
         self.picture.told(plan.waiting)
         changes = decided(self.picture, plan, now)
-        reasons = self._teller.choose(self.picture.live)
+        reasons = self._teller.choose(self.picture.live, now)
         if changes or reasons:
             try:
                 changes.write(self._database, self._lock, now, reasons)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import State, Workload
 
-# Reasons written in one pass: ten thousand waiting jobs must not hold up the one that can start.
+# What is written in one pass, and of mere numbers in one second: ten thousand waiting jobs must not hold up the one
+# that can start. Whoever wants to know exactly asks why, and is answered from the books.
 NEW_AT_ONCE = 500
-NUMBERS_AT_ONCE = 100
+NUMBERS_A_SECOND = 100
 
 
 class Teller:
@@ -19,6 +19,7 @@ class Teller:
     def __init__(self) -> None:
         self._new: dict[str, Reason] = {}
         self._numbers: dict[str, Reason] = {}  # the kind of reason is as written, only its numbers are not
+        self._numbers_at = 0.0
 
     @property
     def has_news(self) -> bool:
@@ -34,14 +35,12 @@ class Teller:
             else:
                 self._numbers[id] = reason
 
-    def choose(self, live: Mapping[str, Workload]) -> dict[str, Reason]:
+    def choose(self, live: Mapping[str, Workload], now: float) -> dict[str, Reason]:
         """Some of them, to be written now. Those who do not wait any more are dropped."""
-        for pending in (self._new, self._numbers):
-            gone = [id for id in pending if id not in live or live[id].state is not State.QUEUED]
-            for id in gone:
-                del pending[id]
-        chosen = dict(islice(self._new.items(), NEW_AT_ONCE))
-        chosen.update(islice(self._numbers.items(), NUMBERS_AT_ONCE))
+        chosen = _first(self._new, live, NEW_AT_ONCE)
+        if self._numbers and now >= self._numbers_at:
+            self._numbers_at = now + 1.0
+            chosen.update(_first(self._numbers, live, NUMBERS_A_SECOND))
         return chosen
 
     def told(self, reasons: Mapping[str, Reason]) -> None:
@@ -49,3 +48,18 @@ class Teller:
         for id in reasons:
             self._new.pop(id, None)
             self._numbers.pop(id, None)
+
+
+def _first(pending: dict[str, Reason], live: Mapping[str, Workload], most: int) -> dict[str, Reason]:
+    found: dict[str, Reason] = {}
+    gone: list[str] = []
+    for id, reason in pending.items():
+        if len(found) >= most:
+            break
+        if id in live and live[id].state is State.QUEUED:
+            found[id] = reason
+        else:
+            gone.append(id)
+    for id in gone:
+        del pending[id]
+    return found
