@@ -7,10 +7,12 @@ import string
 import pytest
 
 from gpuyard.cli import help_phrases, phrases
+from gpuyard.cli.job_table import HEADINGS, LEAST_REASON, narrowed, short_reason
 from gpuyard.cli.output import GAP, cut, fitted, number, print_table, printable, short_time, width
 from gpuyard.cli.run import job_of
 from gpuyard.cli.shared import limits
 from gpuyard.cli.watch import LabelledLines, Screen
+from gpuyard.domain.reasons import Code
 
 
 def test_columns_line_up_with_chinese_in_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,6 +33,30 @@ def test_a_table_is_cut_to_the_terminal_as_far_as_it_can_be_read(widths: list[in
     fits = sum(cut_to) + len(GAP) * (len(widths) - 1) <= 80
     assert fits or max(cut_to) <= 8
     assert all(new <= old for new, old in zip(cut_to, widths, strict=True))
+
+
+def test_ids_are_whole_and_reasons_readable_in_eighty_columns() -> None:
+    rows = [
+        ["a123456789", "train-large-model", "queued", "zelda", "vision", "8 nvidia*", "3d4h", "x" * 200],
+        ["b123456789", "eval", "running", "mira", "vision", "-", "7s", "Running, attempt 1."],
+    ]
+    headings, kept = narrowed(list(HEADINGS), rows, 80)
+    assert "GROUP" not in headings
+    assert "OWNER" in headings
+    widths = [max(map(width, column)) for column in zip(headings, *kept, strict=True)]
+    fit = fitted(widths, 80, whole=1, least_last=LEAST_REASON)
+    assert fit[0] == 10
+    assert fit[-1] >= LEAST_REASON
+    assert [row[headings.index("CARDS")] for row in kept] == ["8*", "-"]
+    assert sum(fit) + len(GAP) * (len(fit) - 1) <= 80
+    assert narrowed(list(HEADINGS), rows, 300) == (HEADINGS, rows)
+
+
+def test_every_kind_of_reason_to_wait_has_a_short_form_that_fits() -> None:
+    for code in (code for code in Code if code.value.startswith("waiting.") and code is not Code.NEW):
+        short = short_reason(code.value, "the whole sentence")
+        assert short != "the whole sentence", code
+        assert width(short) <= LEAST_REASON
 
 
 @pytest.mark.parametrize(("text", "size", "shown"), [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("等待中", 5, "等待…")])

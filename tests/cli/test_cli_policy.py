@@ -17,9 +17,9 @@ from gpuyard.domain.policy import Policy
 @pytest.fixture
 def clean(simulated: Yard) -> Iterator[Yard]:
     """With the usual policy before and after."""
-    simulated.good("policy", "reset")
+    simulated.good("policy", "reset", "--yes")
     yield simulated
-    simulated.good("policy", "reset")
+    simulated.good("policy", "reset", "--yes")
 
 
 def test_the_policy_is_shown_with_what_each_rule_means(clean: Yard) -> None:
@@ -53,7 +53,7 @@ def test_what_is_shown_as_yaml_or_json_can_be_set_again(clean: Yard, tmp_path: P
     for name, content in (("policy.yaml", text), ("policy.json", json.dumps(document))):
         file = tmp_path / name
         file.write_text(content)
-        clean.good("policy", "reset")
+        clean.good("policy", "reset", "--yes")
         clean.good("policy", "set", "-f", str(file))
         assert clean.json("policy", "show") == document
     assert "nothing differs" in clean.run("policy", "set", "-f", "-", stdin=text).err
@@ -78,9 +78,21 @@ def test_nonsense_is_refused_with_its_place(clean: Yard) -> None:
             refused = clean.run("policy", "set", *arguments, YARD_LANG=language)
             assert refused.code == 2
             assert place in refused.err
+    assert "nothing to change" in clean.run("policy", "set").err
     for wrong in ([], ["backfill"], ["backfill=true", "-f", "x.yaml"]):
         assert clean.run("policy", "set", *wrong).code == 2
     assert clean.json("policy", "show") == before
+
+
+def test_resetting_asks_first(clean: Yard) -> None:
+    clean.good("policy", "set", "priorities.low=100", "preempt.min_run=0s")
+    assert clean.run("policy", "reset", stdin="n\n").code != 0
+    assert clean.json("policy", "show")["priorities"]["low"] == 100
+    clean.good("policy", "set", "priorities.low=")
+    shown = clean.json("policy", "show")
+    assert (shown["priorities"]["low"], shown["preempt"]["min_run"]) == (200, "0s")
+    clean.good("policy", "reset", stdin="y\n")
+    assert clean.json("policy", "show") == write_policy(Policy())
 
 
 def test_a_change_is_tried_before_it_is_made(clean: Yard) -> None:
@@ -109,7 +121,7 @@ def test_a_group_gets_guarantees_a_weight_and_an_order(clean: Yard) -> None:
     assert (shown["weight"], shown["fifo"]) == (0.5, True)
     assert (shown["quotas"][0]["limit"], shown["quotas"][0]["guaranteed"]) == (6, 4)
     assert "GUARANTEED" in clean.good("quota")
-    assert "保障" in clean.good("group", "show", "sound", YARD_LANG="zh")
+    assert "保证" in clean.good("group", "show", "sound", YARD_LANG="zh")
     refused = clean.run("group", "set", "sound", "--guarantee", "nvidia=7")
     assert refused.code == 2
     assert "guarantee" in refused.err

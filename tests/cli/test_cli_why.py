@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.yard import Yard, wait_until
 
-from gpuyard.cli.output import width
-from gpuyard.cli.why import wrapped
+from gpuyard.cli.output import width, wrapped
 
 LINES, COLUMNS = 24, 80
 FOR_EVER = ["--env", "YARD_SIM_SECONDS=3600"]

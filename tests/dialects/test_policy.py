@@ -164,7 +164,7 @@ NONSENSE: list[tuple[dict[str, Any], str, Problem]] = [
     ({"order": {"people": "anna"}}, "order.people", Problem.LIST),
     ({"order": []}, "order", Problem.MAPPING),
     ({"backfill": "yes"}, "backfill", Problem.BOOLEAN),
-    ({"preempt": {"min_run": 0}}, "preempt.min_run", Problem.DURATION),
+    ({"preempt": {"min_run": -1}}, "preempt.min_run", Problem.DURATION),
     ({"placing": "best"}, "placing", Problem.ONE_OF),
     ({"servers": ["a", "b", "a"]}, "servers.2", Problem.REPEATED),
     ({"servers": [" "]}, "servers.0", Problem.BLANK),
@@ -243,7 +243,7 @@ def test_what_is_not_a_document_is_refused() -> None:
         ("pools.p100.models", "P100", None, ["P100"]),
         ("pools.p100.labels.example.com/room", "b12", None, "b12"),
         ("rings.ascend", "[[0,1],[2,3]]", [[0, 1, 2, 3], [4, 5, 6, 7]], [[0, 1], [2, 3]]),
-        ("rings.ascend", "", [[0, 1, 2, 3], [4, 5, 6, 7]], None),
+        ("preempt.min_run", "0s", "5m", "0s"),
     ],
 )
 def test_one_value_is_changed_by_its_path(path: str, value: Any, before: Any, after: Any) -> None:
@@ -251,9 +251,34 @@ def test_one_value_is_changed_by_its_path(path: str, value: Any, before: Any, af
     assert differences(Policy(), changed)[path] == (before, after)
 
 
-def test_emptying_a_value_brings_its_default_back() -> None:
-    changed = set_value(write_policy(Policy()), "order.half_life", "3d")
-    assert read_policy(set_value(changed, "order.half_life", "")) == Policy()
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("order.half_life", "3d"),
+        ("priorities.normal", "400"),
+        ("priorities.low", "100"),
+        ("priorities.night", "50"),
+        ("ceilings.member", "600"),
+        ("rings.ascend", "[[0,1],[2,3]]"),
+        ("rings", "{}"),
+    ],
+)
+def test_emptying_a_value_brings_its_default_back_and_removes_what_has_none(path: str, value: str) -> None:
+    changed = set_value(write_policy(Policy()), path, value)
+    assert read_policy(changed) != Policy()
+    assert read_policy(set_value(changed, path, "")) == Policy()
+
+
+def test_the_others_stay_when_one_gets_its_default_back() -> None:
+    changed = set_value(set_value(write_policy(Policy()), "priorities.low", "100"), "priorities.normal", "400")
+    assert read_policy(set_value(changed, "priorities.low", "")).priorities["normal"] == 400
+
+
+def test_no_time_at_all_will_do_before_a_preemption_and_nowhere_else() -> None:
+    for written in ("0", "0s", 0, "0m"):
+        assert read_policy({"preempt": {"min_run": written}}).preempt.min_run == 0
+        with pytest.raises(BadInput):
+            read_policy({"order": {"half_life": written}})
 
 
 @pytest.mark.parametrize(

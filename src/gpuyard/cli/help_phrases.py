@@ -130,6 +130,10 @@ HELP: dict[str, tuple[str, str]] = {
         "任务保存进度的目录，相对于其主目录",
     ),
     "opt.max_time": ("end it after this long, as 30m or 2h", "最长运行时间，如 30m 或 2h"),
+    "opt.grace": (
+        "time to save and end by itself when it is stopped, as 30s",
+        "被要求停止时，留给它保存和自行结束的时间，如 30s",
+    ),
     "opt.retries": ("try again this often when it fails", "失败后重试次数"),
     "opt.preemptible": ("may be put back in the queue for more urgent work", "可被更紧急的任务抢占"),
     "opt.run_detach": ("print the id and leave", "打印编号后立即返回"),

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuyard.cli.failures import FAILED, tell_api_error
+from gpuyard.cli.job_table import print_jobs
 from gpuyard.cli.labels import state_label
-from gpuyard.cli.output import age, local_time, note, number, print_json, printable
+from gpuyard.cli.output import local_time, note, print_json, printable
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import key_values, open_client, output_option, print_listing, shipping_progress
 from gpuyard.cli.show import show
 from gpuyard.cli.taken import never_in_words, tell_if_never, tell_warnings
 from gpuyard.cli.why import why
+from gpuyard.domain.workload import ENDED
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.results import NEVER_STARTS
 
@@ -108,17 +110,16 @@ def ls(
     most = limit if limit is not None or output == "json" else TABLE_LIMIT
     states = ",".join(state) or None
     found = list(open_client().jobs(state=states, owner=owner, group=group, name=name, mine=mine, limit=most))
-    headings = ["ID", "NAME", "STATE", "OWNER", "GROUP", "CARDS", "AGE", "REASON"]
-    print_listing(found, output, headings, _job_row, none=say("ls.none"))
+    if output == "json":
+        print_json([job.raw for job in found])
+    elif found:
+        print_jobs(found)
+    else:
+        note(say("ls.none"))
     if output == "table" and any(job.cards and job.simulated_cards for job in found):
         note(say("simulated.note"))
     if output == "table" and limit is None and len(found) == TABLE_LIMIT:
         note(say("ls.more", count=TABLE_LIMIT))
-
-
-def _job_row(job: Job) -> list[str]:
-    cards = f"{number(job.cards)} {job.device or ''}{'*' if job.simulated_cards else ''}".strip() if job.cards else "-"
-    return [job.id, job.name, state_label(job.state), job.owner, job.group, cards, age(job.submitted_at), job.reason]
 
 
 @click.command(help=say("events"))
@@ -131,6 +132,7 @@ def events(ref: str, output: str) -> None:
         output,
         ["TIME", "STATE", "TRY", "BY", "WHAT"],
         _event_row,
+        wrap=True,
     )
 
 
@@ -154,7 +156,8 @@ def stop(refs: tuple[str, ...]) -> int:
         try:
             job = client.job(ref).stop()
             tell_warnings(job)
-            note(say("done.stop", job=job.id if job.id == ref else f"{ref} ({job.id})"))
+            if job.state not in ENDED:
+                note(say("done.stop", job=job.id if job.id == ref else f"{ref} ({job.id})"))
         except YardApiError as error:
             code = tell_api_error(error, about=ref if len(refs) > 1 else "")
             first_failure = first_failure or code

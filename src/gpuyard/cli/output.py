@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,15 +40,27 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:
-    """Columns aligned by what they take on the screen. In a terminal they are cut to fit; never in a pipe."""
+def print_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    err: bool = False,
+    wrap: bool = False,
+    whole: int = 0,
+    least_last: int = LEAST_LAST,
+) -> None:
+    """Columns aligned by what they take on the screen. In a terminal they are cut to fit, the last one goes on in the
+    next line with `wrap`, and the first `whole` ones are never cut; in a pipe none is."""
     named = [label(heading) for heading in headings]
     cleaned = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(named, *cleaned, strict=True)]
     if sys.stdout.isatty():
-        widths = fitted(widths, shutil.get_terminal_size().columns)
+        widths = fitted(widths, shutil.get_terminal_size().columns, whole, least_last)
     for row in [named, *cleaned]:
-        click.echo(_line(row, widths), err=err)
+        lasts = list(wrapped(row[-1], widths[-1])) if wrap else [row[-1]]
+        for number, last in enumerate(lasts):
+            cells = [*row[:-1], last] if number == 0 else [""] * (len(row) - 1) + [last]
+            click.echo(_line(cells, widths), err=err)
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:
@@ -58,12 +71,13 @@ def print_fields(fields: Sequence[tuple[str, str]]) -> None:
         click.echo(f"{pad(name, longest)}{GAP}{value}")
 
 
-def fitted(widths: Sequence[int], room: int) -> list[int]:
-    """The last column takes what is left; where that is too little, the widest of the others give."""
+def fitted(widths: Sequence[int], room: int, whole: int = 0, least_last: int = LEAST_LAST) -> list[int]:
+    """The last column takes what is left; where that is too little, the widest of the others give, but for the first
+    `whole` ones."""
     others, last = list(widths[:-1]), widths[-1]
-    wanted = min(last, LEAST_LAST)
-    while others and max(others) > LEAST_OTHER and _left(others, room) < wanted:
-        others[others.index(max(others))] -= 1
+    wanted = min(last, least_last)
+    while (giving := others[whole:]) and max(giving) > LEAST_OTHER and _left(others, room) < wanted:
+        others[others.index(max(giving), whole)] -= 1
     return [*others, max(1, min(last, _left(others, room)))]
 
 
@@ -100,6 +114,23 @@ def cut(text: str, size: int) -> str:
     return kept + "…"
 
 
+def wrapped(text: str, room: int | None, indent: str = "", hang: str = "") -> Iterator[str]:
+    """The text in lines of at most this many columns. Chinese may break anywhere, other words stay whole."""
+    line, used, begun = indent, width(indent), False
+    for word in _PIECE.findall(text):
+        if begun and room is not None and used + width(word.rstrip()) > room:
+            yield line.rstrip()
+            line, used, word = hang, width(hang), word.lstrip()
+        line += word
+        used += width(word)
+        begun = True
+    yield line.rstrip()
+
+
+# What is not broken: a Latin word or a single Chinese sign, with the signs that close it and the blanks after it.
+_PIECE = re.compile(r"[（“]*(?:[一-鿿]|[^\s一-鿿（“，。：；、）！？”]+)[，。：；、）！？”]*\s*|.")
+
+
 def printable(text: str) -> str:
     """Without control signs: another person's words must not drive this terminal."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
@@ -131,10 +162,12 @@ def age(text: str | None) -> str:
 
 def spent(start: str | None, end: str | None) -> str:
     """From start to end, or to now while it goes on."""
+    return short_time(ran_seconds(start, end)) if start else ""
+
+
+def ran_seconds(start: str | None, end: str | None) -> float:
     begun = parse_time(start)
-    if begun is None:
-        return ""
-    return short_time(((parse_time(end) or datetime.now(UTC)) - begun).total_seconds())
+    return 0.0 if begun is None else ((parse_time(end) or datetime.now(UTC)) - begun).total_seconds()
 
 
 def short_time(seconds: float) -> str:

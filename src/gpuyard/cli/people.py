@@ -256,6 +256,8 @@ def group_merge(source: str, target: str, yes: bool, output: str) -> None:
         print_json(done.raw)
         return
     note(say("done.merged", source=source, target=target))
+    if yes:  # whoever was asked has seen them
+        _tell_quotas(done)
     _tell_warnings(done.warnings)
 
 
@@ -268,8 +270,12 @@ def _tell_merge(plan: Merge) -> None:
         note(say("merge.leads", names=", ".join(plan.leads_no_more), **names))
     note(say("merge.work", live=plan.live, running=plan.running, ended=plan.ended, **names))
     note(say("merge.rest", **names))
+    _tell_quotas(plan)
+
+
+def _tell_quotas(plan: Merge) -> None:
     if plan.quotas:
-        note(say("merge.quotas", **names))
+        note(say("merge.quotas", target=plan.into))
         print_table(QUOTA_HEADINGS[:3] + QUOTA_HEADINGS[4:6], [_merged_row(line) for line in plan.quotas], err=True)
 
 

@@ -37,7 +37,9 @@ def policy_show(output: str) -> None:
         click.echo(as_yaml(document), nl=False)
     else:
         print_table(
-            ["KEY", "VALUE", "MEANING"], [[key, _shown(value), _about(key)] for key, value in _leaves(document)]
+            ["KEY", "VALUE", "MEANING"],
+            [[key, _shown(value), _about(key)] for key, value in _leaves(document)],
+            wrap=True,
         )
 
 
@@ -71,8 +73,11 @@ def policy_try(pairs: tuple[str, ...], file: str | None, output: str) -> None:
 
 
 @policy.command("reset", help=say("policy.reset"))
+@click.option("--yes", is_flag=True, help=say("opt.yes"))
 @output_option
-def policy_reset(output: str) -> None:
+def policy_reset(yes: bool, output: str) -> None:
+    if not yes:
+        click.confirm(say("policy.reset_ask"), abort=True, err=True)
     told = open_client().set_policy({})
     if output == "json":
         print_json(told)
@@ -82,7 +87,9 @@ def policy_reset(output: str) -> None:
 
 def _given(pairs: tuple[str, ...], file: str | None) -> tuple[dict[str, str], bytes | None]:
     """Some values, or a whole file."""
-    if bool(pairs) == (file is not None):
+    if not pairs and file is None:
+        raise click.UsageError(say("usage.policy_nothing"))
+    if pairs and file is not None:
         raise click.UsageError(say("usage.policy"))
     if file is None:
         return key_values(pairs, "KEY=VALUE"), None
@@ -107,7 +114,7 @@ def _shown(value: Any) -> str:
         return "-"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ",".join(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _about(key: str) -> str:

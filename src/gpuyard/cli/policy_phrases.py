@@ -14,6 +14,7 @@ POLICY: dict[str, tuple[str, str]] = {
         "试算：这样修改会在当前集群上带来什么变化，不会真正修改。",
     ),
     "policy.reset": ("Bring all defaults back.", "恢复全部缺省规则。"),
+    "policy.reset_ask": ("Bring all defaults back?", "恢复全部缺省规则？"),
     "policy.examples": (
         "\b\nExamples:\n"
         "  yard policy try order.half_life=3d backfill=false\n"
@@ -37,6 +38,10 @@ POLICY: dict[str, tuple[str, str]] = {
     "opt.weight": ("its part under fair share; usual: 1", "公平共享中的权重，通常为 1"),
     "opt.fifo": ("inside the group nobody overtakes anybody", "组内严格先进先出，谁也不能超车"),
     "opt.yes": ("do it without asking", "不再询问，直接执行"),
+    "usage.policy_nothing": (
+        "nothing to change: give KEY=VALUE, or a file with -f; `yard policy show` lists the keys",
+        "没有要修改的内容：请给出 KEY=VALUE，或用 -f 指定文件；可用的项目见 `yard policy show`",
+    ),
     "usage.policy": (
         "give KEY=VALUE pairs, or a file with -f, not both",
         "请给出 KEY=VALUE，或用 -f 指定文件，二者选一",

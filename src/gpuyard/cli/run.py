@@ -35,6 +35,7 @@ _COMMAND_TO_THE_END = {"allow_interspersed_args": False}  # everything after the
 @click.option("--group", metavar="G", help=say("opt.group"))
 @click.option("--priority", metavar="P", help=say("opt.priority"))
 @click.option("--max-time", metavar="T", help=say("opt.max_time"))
+@click.option("--grace", metavar="T", help=say("opt.grace"))
 @click.option("--retries", metavar="N", type=int, help=say("opt.retries"))
 @click.option("--checkpoint", metavar="DIR", help=say("opt.checkpoint"))
 @click.option("--preemptible", is_flag=True, default=None, help=say("opt.preemptible"))

@@ -50,14 +50,20 @@ def output_option(command: F) -> F:
 
 
 def print_listing(
-    items: Iterable[Told], output: str, headings: list[str], row: Callable[[Any], list[str]], none: str = ""
+    items: Iterable[Told],
+    output: str,
+    headings: list[str],
+    row: Callable[[Any], list[str]],
+    none: str = "",
+    *,
+    wrap: bool = False,
 ) -> None:
     """A listing as JSON (the server's own objects) or as a table."""
     told = list(items)
     if output == "json":
         print_json([item.raw for item in told])
     elif told:
-        print_table(headings, [row(item) for item in told])
+        print_table(headings, [row(item) for item in told], wrap=wrap)
     else:
         note(none or say("none"))
 

@@ -10,7 +10,7 @@ import click
 
 from gpuyard.cli.labels import label, state_label
 from gpuyard.cli.logs import log_command
-from gpuyard.cli.output import local_time, number, print_fields, print_json, print_table, short_time, spent
+from gpuyard.cli.output import local_time, number, print_fields, print_json, print_table, ran_seconds, short_time, spent
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option
 from gpuyard.domain.resources import show_bytes
@@ -55,10 +55,16 @@ def _how_it_went(job: Job) -> Iterator[Field]:
     yield "submitted", local_time(job.submitted_at)
     yield "started", local_time(job.started_at)
     yield "ended", local_time(job.ended_at)
-    yield "ran for", spent(job.started_at, job.ended_at)
+    yield "ran for", _ran(job)
     yield "work saved", _saved(job)
     yield "exit code", "" if job.exit_code is None else str(job.exit_code)
     yield "files", _home_here(job)
+
+
+def _ran(job: Job) -> str:
+    """All attempts together: in the queue it does not run."""
+    runs = [ran_seconds(attempt.started_at, attempt.ended_at) for attempt in job.attempts if attempt.started_at]
+    return short_time(sum(runs)) if runs else ""
 
 
 def _saved(job: Job) -> str:

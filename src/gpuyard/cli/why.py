@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuyard.cli.labels import state_label
-from gpuyard.cli.output import print_json, printable, width
+from gpuyard.cli.output import print_json, printable, wrapped
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option
 
@@ -99,26 +98,6 @@ def _before_lines(told: Before) -> Iterator[Line]:
         yield "", "", say("why.reversed", first=told.first, other=told.other)
     yield "", "  ", say("why.before", first=told.first, other=told.other)
     yield "  ", "  ", told.rule.words
-
-
-# --- lines --------------------------------------------------------------------------------------------------------
-
-
-def wrapped(text: str, room: int | None, indent: str = "", hang: str = "") -> Iterator[str]:
-    """The text in lines of at most this many columns. Chinese may break anywhere, other words stay whole."""
-    line, used, begun = indent, width(indent), False
-    for word in _PIECE.findall(text):
-        if begun and room is not None and used + width(word.rstrip()) > room:
-            yield line.rstrip()
-            line, used, word = hang, width(hang), word.lstrip()
-        line += word
-        used += width(word)
-        begun = True
-    yield line.rstrip()
-
-
-# What is not broken: a Latin word or a single Chinese sign, with the signs that close it and the blanks after it.
-_PIECE = re.compile(r"[（“]*(?:[一-鿿]|[^\s一-鿿（“，。：；、）！？”]+)[，。：；、）！？”]*\s*|.")
 
 
 COMMANDS = (why,)

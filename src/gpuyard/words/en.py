@@ -54,9 +54,7 @@ def _not_found(facts: Facts) -> str:
 def _wrong_state(facts: Facts) -> str:
     who = "{name} ({id})" if facts.get("name") and facts.get("id") else "It"
     if facts.get("action") == "instead":
-        return (
-            f"{who} is {{state:noun}} now; `--instead` needs a job that is waiting. Without it a second one runs."
-        )
+        return f"{who} is {{state:noun}} now; `--instead` needs a job that is waiting. Without it a second one runs."
     if facts.get("state") not in ("succeeded", "failed", "stopped"):
         return f"{who} is {{state:noun}} now, so this is not possible[: {{action:noun}}]."
     if facts.get("action") == "stop":

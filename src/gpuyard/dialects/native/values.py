@@ -17,6 +17,7 @@ LARGEST_NUMBER = 10**18
 
 # Marks and overrides of writing direction: they make a text read differently from what it does.
 _TURNS_TEXT = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_NO_TIME = re.compile(r"0+(?:\.0+)?[smhd]?")
 
 T = TypeVar("T")
 
@@ -158,10 +159,12 @@ def memory(found: Found) -> int:
     return value
 
 
-def duration(most: float = MAX_SECONDS) -> Callable[[Found], float]:
-    """Seconds, exact to the thousandth."""
+def duration(most: float = MAX_SECONDS, least: float | None = None) -> Callable[[Found], float]:
+    """Seconds, exact to the thousandth; more than nothing, unless `least` says that nothing will do."""
 
     def parse(written: str) -> float:
+        if least == 0 and _NO_TIME.fullmatch(written.strip()):
+            return 0.0
         seconds = round(parse_duration(written), 3)
         if not 0 < seconds <= most:
             raise ValueError("out of bounds")

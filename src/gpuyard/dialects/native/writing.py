@@ -130,4 +130,4 @@ def exact_duration(seconds: float) -> str:
         count, rest = divmod(rest, size)
         if count:
             written += f"{count}{unit}"
-    return written
+    return written or "0s"

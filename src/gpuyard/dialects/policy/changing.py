@@ -19,7 +19,8 @@ _POOL_KEYS = ("models", "nodes", "labels")
 
 
 def set_value(data: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy of the document with one value changed. Text is read as in a file; empty text removes the key.
+    """A copy of the document with one value changed. Text is read as in a file; empty text brings the default back, or
+    removes what has none.
 
     Where a list is wanted, `a,b` will do. Only the path is checked here; `read_policy` judges the value.
     """
@@ -32,10 +33,20 @@ def set_value(data: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
         holder[part] = inner = dict(inner) if isinstance(inner, Mapping) else {}
         holder = inner
     if meant is None:
+        meant = _default(parts)
+    if meant is None:
         holder.pop(parts[-1], None)
     else:
         holder[parts[-1]] = meant
     return changed
+
+
+def _default(parts: list[str]) -> Any:
+    """What stands here when nobody says anything; None when nothing does."""
+    value: Any = write_policy(Policy())
+    for part in parts:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _split(path: str) -> list[str]:

@@ -105,7 +105,7 @@ ORDER: Mapping[str, Reader] = {
     "age_every": duration(),
     "age_points": whole_number(0, MAX_PRIORITY),
 }
-PREEMPT: Mapping[str, Reader] = {"enabled": yes_or_no, "for_priority": yes_or_no, "min_run": duration()}
+PREEMPT: Mapping[str, Reader] = {"enabled": yes_or_no, "for_priority": yes_or_no, "min_run": duration(least=0.0)}
 
 
 def _priorities(found: Found) -> dict[str, int]:
