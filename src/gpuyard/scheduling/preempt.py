@@ -142,6 +142,9 @@ class Preemption:
             return Rule.GUARANTEE
         if not self._books.policy.preempt.for_priority or batch.priority <= victim.spec.priority:
             return None
+        known = self._books.groups.get(group)
+        if not other and known is not None and known.fifo:
+            return None  # strictly first in, first out: the victim would come first again
         promised = [resource for resource, amount in held.items() if amount and resource in self._books.purse.common]
         is_beyond = self._is_beyond(group, promised, freed)
         if other and promised and not is_beyond:
