@@ -67,6 +67,7 @@ def test_with_several_groups_a_job_has_to_name_one(server: Yard) -> None:
             assert refused.status_code == 400
             error = refused.json()["error"]
             assert (error["facts"]["at"], error["facts"]["allowed"]) == ("group", ["early", "later"])
+            assert "several groups (early, later): add `--group`" in error["message"]
             assert "early" in error["message"]
         assert both.post("/api/v1/workloads", json={**JOB, "group": "later"}).json()["group"] == "later"
 

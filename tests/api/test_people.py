@@ -501,6 +501,10 @@ def test_a_cordoned_machine_is_shown_as_such(fresh: Yard) -> None:
     with fresh.owner as owner:
         assert owner.post("/api/v1/nodes/node-1/cordon").status_code == 200
         assert owner.get("/api/v1/nodes").json()["items"][0]["state"] == "cordoned"
+        id = owner.post("/api/v1/workloads", json={"command": "x", "cards": 1}).json()["id"]
+        told = owner.get(f"/api/v1/workloads/{id}/why").json()["sort_words"]
+        assert "taken out by an admin" in told
+        assert "broken" not in told
         assert owner.post("/api/v1/nodes/node-1/uncordon").status_code == 200
         assert owner.get("/api/v1/nodes").json()["items"][0]["state"] == "ready"
         assert owner.post("/api/v1/nodes/nowhere/cordon").status_code == 404

@@ -130,6 +130,10 @@ def test_a_quota_lowered_below_what_runs_kills_nothing(fresh: Yard) -> None:
     with fresh.owner as owner:
         id = hold(fresh, owner, "busy", 0, 1, 2)
         before = fresh.workload(id)
+        lowered = set_quota(owner, "busy", limits={"nvidia": 1})
+        assert lowered.status_code == 200
+        assert ["3 nvidia cards are in use" in text for text in lowered.json()["warnings"]] == [True]
+        assert set_quota(owner, "busy", limits={"nvidia": 3}).json()["warnings"] == []
         assert set_quota(owner, "busy", limits={"nvidia": 1}).status_code == 200
         assert fresh.workload(id) == before
         line = lines(owner)["busy", None, "nvidia"]

@@ -73,6 +73,7 @@ SAMPLES: Mapping[str, tuple[Any, str]] = {
     "lost_seconds": (2400.0, "40"),
     "ran_seconds": (7500.0, "2"),
     "saved": (True, ""),
+    "ahead": (3600.0, "1"),
     "waited": (45000.0, "12"),
     "points": (50, "50"),
     "reason": (CAUSE, "7G"),
@@ -96,6 +97,8 @@ OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("RULE_PASSED", "at"): (1_900_000_000.0, "2030-03-17"),
     ("RULE_NOT_THERE", "at"): (1_900_000_000.0, "2030-03-17"),
     ("RULE_MADE_ROOM", "at"): (1_900_000_000.0, "2030-03-17"),
+    ("ORDER", "ahead"): ("k7", "k7"),
+    ("FIFO", "ahead"): ("k7", "k7"),
     ("RULE_MADE_ROOM", "group"): ("vision", ""),  # said where it is about its guarantee
     ("TOO_LARGE", "limit"): (14 << 20, "14M"),
     ("STORE_NEWER", "known"): ("0003", "0003"),
@@ -224,8 +227,8 @@ def test_a_plain_cause_is_put_into_words(cause: Cause) -> None:
                 limit=8000,
                 asked=2000,
             ),
-            "The quota of group vision is used up: 7 of 8 nvidia cards in use, and this asks for 2.",
-            "vision 组的配额已用满：上限 8 张 nvidia 卡，已用 7 张 nvidia 卡，这个任务还要 2 张 nvidia 卡。",
+            "The quota of group vision has not enough left: 7 of 8 nvidia cards in use, this asks for 2.",
+            "vision 组的配额剩余不够：上限 8 张 nvidia 卡，已用 7 张 nvidia 卡，这个任务还要 2 张 nvidia 卡。",
         ),
         (
             because(Code.NEVER_FITS, resource="memory", asked=512 << 30, largest=256 << 30, node="gpu01"),
@@ -421,3 +424,24 @@ def test_nobody_is_called_by_a_question_mark(language: LanguageName) -> None:
         sentence = say(Reason(code, facts), language)
         assert "?" not in sentence
         assert sentence[0] not in " ，"
+
+
+def test_a_quota_that_is_not_full_is_not_called_used_up() -> None:
+    facts = {"scope": "group", "who": "vision", "resource": "nvidia", "limit": 64000}
+    some = say(because(Code.OVER_QUOTA, **facts, used=40000, asked=32000), "en")
+    assert "has not enough left: 40 of 64 nvidia cards in use, this asks for 32" in some
+    assert "is used up" in say(because(Code.OVER_QUOTA, **facts, used=64000, asked=1000), "en")
+
+
+def test_the_numbers_of_fair_share_are_told_as_they_are_counted() -> None:
+    facts = {"group": "a", "use": 1.5, "other_group": "b", "other_use": 3.0, "ahead": 3600.0}
+    plain = say(because(Code.RULE_SHARE, **facts), "en")
+    assert "counted use" in plain
+    assert "running work counts for the next 1 h too" in plain
+    assert "weight" not in plain
+    assert "The use of b is divided by its weight, 2." in say(because(Code.RULE_SHARE, **facts, other_weight=2.0), "en")
+
+
+def test_a_machine_that_is_not_there_is_called_by_its_name() -> None:
+    told = say(because(Code.NO_SUCH_NODE, nodes=["sim-99"], labels=[]), "en")
+    assert "there is no machine sim-99" in told

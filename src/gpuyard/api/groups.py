@@ -16,7 +16,7 @@ from gpuyard.api.users import LIVE_STATES, find_user
 from gpuyard.dialects.policy import forget_group
 from gpuyard.domain.errors import BadInput, Conflict, NotFound
 from gpuyard.domain.people import Group, Role
-from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.reasons import Code, because
 from gpuyard.store import people, workloads
 from gpuyard.store.database import Connection
 from gpuyard.store.workloads import EVERYTHING, WorkloadFilter
@@ -67,7 +67,8 @@ def change_group(caller: Annotated[Caller, needs(Action.CHANGE_GROUP)], name: Na
             people.set_group(conn, replace(group, weight=weight, fifo=fifo))
             facts = {"weight": weight, "fifo": fifo}
             audit.record(conn, caller.actor, Action.CHANGE_GROUP, name, caller.now, facts=facts)
-        return _set_quota(caller, conn, name, models.QuotaIn(limits=wish.quota, guarantees=wish.guarantees))
+        told = _set_quota(caller, conn, name, models.QuotaIn(limits=wish.quota, guarantees=wish.guarantees))
+    return _with_use(caller, told, None, wish.quota)
 
 
 @doors.put("/groups/{name}/quota", response_model=models.GroupOut)
@@ -76,7 +77,8 @@ def set_quota(caller: Annotated[Caller, needs(Action.SET_QUOTA)], name: Name, wi
     if wish.limits is None and wish.guarantees is None:
         raise BadInput(because(Code.MISSING_KEY, at="", key="limits"))
     with caller.parts.database.write() as conn:
-        return _set_quota(caller, conn, name, wish)
+        told = _set_quota(caller, conn, name, wish)
+    return _with_use(caller, told, wish.user, wish.limits)
 
 
 @doors.delete("/groups/{name}", response_model=models.Done)
@@ -161,8 +163,15 @@ def _set_quota(caller: Caller, conn: Connection, name: str, wish: models.QuotaIn
 
 
 def _warnings(caller: Caller, conn: Connection, guarantees: quotas.Amounts) -> list[str]:
-    notes: list[Reason] = quotas.over_guaranteed(conn, guarantees)
-    return [caller.say(note) for note in notes]
+    return [caller.say(note) for note in quotas.over_guaranteed(conn, guarantees)]
+
+
+def _with_use(caller: Caller, told: models.GroupOut, user: str | None, limits: models.Limits | None) -> models.GroupOut:
+    """With a note on each new limit that is below what is in use. Looked up once everything is written."""
+    amounts = quotas.read_amounts(limits or {})
+    holding = caller.parts.holding() if any(amounts.values()) or 0 in amounts.values() else ()
+    notes = [caller.say(note) for note in quotas.below_use(holding, told.name, user, amounts)]
+    return told.model_copy(update={"warnings": [*told.warnings, *notes]})
 
 
 def _find_group(caller: Caller, conn: Connection, name: str, action: Action) -> Group:

@@ -92,6 +92,16 @@ def over_guaranteed(conn: Connection, resources: Iterable[str]) -> list[Reason]:
     ]
 
 
+def below_use(holding: Iterable[Workload], group: str, user: str | None, limits: Amounts) -> list[Reason]:
+    """A note for each new limit that is below what is in use."""
+    used = views.use_by_quota(workload for workload in holding if workload.group == group)
+    return [
+        because(Code.BELOW_USE, resource=resource, used=used[group, user, resource], limit=limit)
+        for resource, limit in limits.items()
+        if limit is not None and used.get((group, user, resource), 0) > limit
+    ]
+
+
 def capacity(machines: Iterable[Node]) -> dict[str, int]:
     """All there is of each kind of card, in thousandths; also what is just now not available."""
     there: dict[str, int] = {}

@@ -94,7 +94,7 @@ def _usual_group(owner: User) -> str:
         return FIRST_GROUP
     if not owner.groups:
         raise BadInput(because(Code.MISSING_KEY, at="", key="group"))
-    facts = {"problem": Problem.ONE_OF.value, "value": "", "allowed": list(owner.groups)}
+    facts = {"problem": Problem.SEVERAL_GROUPS.value, "value": "", "allowed": list(owner.groups)}
     raise BadInput(because(Code.BAD_VALUE, at="group", **facts))
 
 

@@ -15,6 +15,7 @@ from gpuyard.api.guard import Caller, Doors
 from gpuyard.api.views import REASONS_INSIDE, Glasses, work_named
 from gpuyard.api.why_models import AheadOut, BeforeOut, ReasonOut, RemedyOut, WhyOut
 from gpuyard.api.workloads import Ref, Seeing
+from gpuyard.domain.cluster import NodeState
 from gpuyard.domain.errors import BadInput, NotFound
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
@@ -57,12 +58,19 @@ def why(
         reason_code=reason.code.value,
         reason_facts=dict(reason.facts),
         sort=proof.sort.value if proof else None,
-        sort_words=words.sort_words(proof.sort.value, caller.language) if proof else None,
+        sort_words=words.sort_words(_told_sort(proof), caller.language) if proof else None,
         facts=[_reason(fact, seen) for fact in facts],
         position=proof.position if proof else None,
         ahead=[_ahead(one, groups, known, seen) for one in proof.ahead] if proof else [],
         remedies=[_remedy(caller, workload, remedy) for remedy in proof.remedies] if proof else [],
     )
+
+
+def _told_sort(proof: Why) -> str:
+    """Machines that an admin took out are not broken."""
+    troubles = {fact.facts.get("trouble") for fact in proof.facts}
+    only_taken_out = proof.reason.code is Code.NO_NODES and troubles == {NodeState.CORDONED.value}
+    return "taken_out" if only_taken_out else proof.sort.value
 
 
 def _proof(caller: Caller, workload: Workload, remedies: bool) -> Why | None:

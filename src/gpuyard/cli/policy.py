@@ -145,7 +145,9 @@ def _print_tried(told: Mapping[str, Any]) -> None:
     if counts["evictions"]:
         click.echo(say("try.evictions", count=counts["evictions"]))
         headings = ["ID", "NAME", "OWNER", "GROUP", "CARDS", "MAKES ROOM FOR", "RULE", "LOST"]
-        print_table(headings, [_eviction_row(one) for one in told.get("evictions") or []])
+        evictions = told.get("evictions") or []
+        print_table(headings, [_eviction_row(one) for one in evictions])
+        click.echo(say("try.after", ids=", ".join(dict.fromkeys(one["by"] for one in evictions))))
     if counts["moves"]:
         click.echo(say("try.moves", count=counts["moves"], shown=len(told.get("moves") or [])))
         rows = [[*_work_row(one["work"]), _shown(one["before"]), _shown(one["after"])] for one in told["moves"]]

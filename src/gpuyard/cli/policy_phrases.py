@@ -75,6 +75,7 @@ POLICY: dict[str, tuple[str, str]] = {
     "try.starts": ("Would start now ({count}):", "会马上启动（{count} 个）："),
     "try.stays": ("Would no longer start now ({count}):", "不再马上启动（{count} 个）："),
     "try.evictions": ("Would be preempted ({count}):", "会被抢占（{count} 个）："),
+    "try.after": ("Would start once those have made room: {ids}", "它们让位之后会启动：{ids}"),
     "try.spared": ("Would no longer be preempted ({count}):", "不再被抢占（{count} 个）："),
     "try.moves": (
         "Places in the queue that change ({count}, the first {shown} shown):",

@@ -39,7 +39,7 @@ def _evict(changes: Changes, eviction: Eviction, now: float) -> None:
         rule=eviction.rule.value,
         lost_seconds=round(eviction.lost_seconds, 1),
         ran_seconds=round(now - begun, 1) if begun is not None else 0.0,
-        saved=victim.attempt.saved_at is not None,
+        saved=victim.attempt.saved_at is not None or victim.spec.checkpoint is not None,
     )
     changes.apply(victim.id, event, now)
 

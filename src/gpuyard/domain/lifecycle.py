@@ -87,7 +87,7 @@ class Preempted:
     rule: str = ""
     lost_seconds: float = 0.0  # of its work, since it was last saved
     ran_seconds: float = 0.0
-    saved: bool = True  # whether it has saved anything at all
+    saved: bool = True  # whether it has saved anything, or says where it will
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,4 +88,5 @@ class Problem(StrEnum):
     GUARANTEE_LIMIT = "quota.guarantee_limit"  # resource, guaranteed, limit
     USER_GUARANTEE = "quota.user_guarantee"
     SAME_GROUP = "group.same"
+    SEVERAL_GROUPS = "group.several"  # allowed
     SAME_WORKLOAD = "workload.same"

@@ -79,8 +79,8 @@ class Code(StrEnum):
     RULE_GUARANTEE = "rule.guarantee"  # group, resource, guaranteed
     RULE_PEOPLE = "rule.people"  # who, place
     RULE_PRIORITY = "rule.priority"  # mine, theirs, waited, points
-    RULE_SHARE = "rule.share"  # group, use, other_group, other_use
-    RULE_USER_SHARE = "rule.user_share"  # group, user, use, other_user, other_use
+    RULE_SHARE = "rule.share"  # group, use, other_group, other_use, weight, other_weight, ahead
+    RULE_USER_SHARE = "rule.user_share"  # group, user, use, other_user, other_use, ahead
     RULE_AGE = "rule.age"  # mine, theirs
     RULE_MADE_ROOM = "rule.made_room"  # rule, group, mine, theirs, at
     RULE_PASSED = "rule.passed"  # reason, at
@@ -93,6 +93,7 @@ class Code(StrEnum):
     NAMES_NOTHING = "note.names_nothing"  # at, what, name
     SERVERS_UNUSED = "note.servers_unused"  # placing
     OVER_GUARANTEED = "note.over_guaranteed"  # resource, guaranteed, there
+    BELOW_USE = "note.below_use"  # resource, used, limit
     LEAD_NO_MORE = "note.lead_no_more"  # user, source, target
     SHARE_NOT_MOVED = "note.share_not_moved"  # source, target, detail
     SHARE_MOVED = "note.share_moved"  # source, target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.scheduling.line import Batch
@@ -186,13 +186,22 @@ class Queue:
     def _by_group_use(self, first: Place, other: Place) -> Reason:
         hours = self._one.turns.hours
         theirs, mine = hours((first.batch.group, None)), hours((other.batch.group, None))
-        facts = {"other_group": other.batch.group, "other_use": round(mine, 1)}
+        facts = {"other_group": other.batch.group, "other_use": round(mine, 1), **self._counting()}
+        for key, name in (("weight", first.batch.group), ("other_weight", other.batch.group)):
+            group = self._one.books.groups.get(name)
+            if group is not None and group.weight != 1:
+                facts[key] = group.weight
         return because(Code.RULE_SHARE, group=first.batch.group, use=round(theirs, 1), **facts)
+
+    def _counting(self) -> dict[str, Any]:
+        """What makes the numbers differ from what was used: running work counts for a while to come."""
+        ahead = self._one.books.policy.order.ahead
+        return {"ahead": ahead} if ahead else {}
 
     def _by_use(self, first: Place, other: Place) -> Reason:
         group, hours = first.batch.group, self._one.turns.hours
         theirs, mine = hours((group, first.batch.owner)), hours((group, other.batch.owner))
-        facts = {"other_user": other.batch.owner, "other_use": round(mine, 1)}
+        facts = {"other_user": other.batch.owner, "other_use": round(mine, 1), **self._counting()}
         return because(Code.RULE_USER_SHARE, group=group, user=first.batch.owner, use=round(theirs, 1), **facts)
 
 

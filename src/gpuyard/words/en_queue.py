@@ -50,14 +50,17 @@ def _no_such_device(facts: Facts) -> str:
 
 
 def _over_quota(facts: Facts) -> str:
+    used, limit = facts.get("used"), facts.get("limit")
+    full = not isinstance(used, int) or not isinstance(limit, int) or used >= limit
+    state = "is used up" if full else "has not enough left"
     if facts.get("scope") == "user":
         return (
-            "The quota of {who}[ in group {group}] is used up: {used:bare} of {limit:amount} in use, and this asks for "
-            "{asked:bare}. It starts when some of {who}'s other work ends; stop something, ask for less, or ask the "
-            "group's lead for more."
+            f"The quota of {{who}}[ in group {{group}}] {state}: {{used:bare}} of {{limit:amount}} in use, this asks "
+            "for {asked:bare}. It starts when some of {who}'s other work ends; stop something, ask for less, or ask "
+            "the group's lead for more."
         )
     return (
-        "The quota of group {who} is used up: {used:bare} of {limit:amount} in use, and this asks for {asked:bare}. "
+        f"The quota of group {{who}} {state}: {{used:bare}} of {{limit:amount}} in use, this asks for {{asked:bare}}. "
         "It starts when some of the group's work ends; stop something, ask for less, or ask an admin for more."
     )
 
@@ -112,8 +115,8 @@ def _order(facts: Facts) -> str:
     who = "{ahead_name} ({ahead})" if facts.get("ahead_name") else "{ahead}"
     quota = "[ for the same {quota} quota]" if facts.get("quota") else ""
     return (
-        f"Waiting its turn[, number {{position}} in the queue]: {who} came first or has a higher priority, and is "
-        f"waiting{quota} too. It starts by itself after that."
+        f"Waiting its turn[, number {{position}} in the queue]: {who} stands before it and is waiting"
+        f"{quota} too. It starts by itself after that."
     )
 
 
@@ -135,6 +138,11 @@ def _no_nodes(facts: Facts) -> str:
 
 
 def _no_such_node(facts: Facts) -> str:
+    if facts.get("nodes") and not facts.get("labels"):
+        return (
+            "It can never start as it is: there is no machine {nodes:list} that has what it asks for. "
+            "See `yard nodes`, and change or leave out `where`."
+        )
     named = "[ called {nodes:list}]" if facts.get("nodes") else ""
     labelled = "[ with the label {labels:list}]" if facts.get("labels") else ""
     return (
@@ -223,10 +231,24 @@ def _rule_people(facts: Facts) -> str:
     return f"{who} is number {{place}} on the admin's list of people who come first."
 
 
+COUNTED = "Older use counts less[, and running work counts for the next {ahead:rough} too]."
+
+
 def _rule_user_share(facts: Facts) -> str:
     who = "{user}" if facts.get("user") else "Its owner"
     other = "of {other_user}" if facts.get("other_user") else "of the other's owner"
-    return f"{who} used less of late[ in group {{group}}]: {{use}} card-hours, against {{other_use}} {other}."
+    return (
+        f"{who} used less of late[ in group {{group}}]: {{use}} card-hours of counted use, against {{other_use}} "
+        f"{other}. {COUNTED}"
+    )
+
+
+def _rule_share(facts: Facts) -> str:
+    return (
+        "Group {group} used less of late: {use} card-hours of counted use, against {other_use} of group {other_group}. "
+        f"{COUNTED}[ The use of {{group}} is divided by its weight, {{weight}}.]"
+        "[ The use of {other_group} is divided by its weight, {other_weight}.]"
+    )
 
 
 def _strands(facts: Facts) -> str:
@@ -279,10 +301,7 @@ QUEUE: Mapping[Code, Template] = {
     ),
     Code.RULE_PEOPLE: _rule_people,
     Code.RULE_PRIORITY: _rule_priority,
-    Code.RULE_SHARE: (
-        "Group {group} used less of late: {use} card-hours, against {other_use} of group {other_group}; older use "
-        "counts less."
-    ),
+    Code.RULE_SHARE: _rule_share,
     Code.RULE_USER_SHARE: _rule_user_share,
     Code.RULE_AGE: "It came first: submitted {theirs:moment}; the other {mine:moment}.",
     Code.RULE_MADE_ROOM: _rule_made_room,
@@ -309,6 +328,7 @@ SORTS: Mapping[str, str] = {
     "busy": "It waits for running work to end",
     "order": "It waits its turn: others come first",
     "trouble": "It waits because something is broken",
+    "taken_out": "It waits because machines were taken out by an admin",
 }
 
 # What to change, by the key of the job file; an empty value takes the key out.

@@ -26,6 +26,10 @@ POLICY_SENTENCES: Mapping[Code, Template] = {
         "More is guaranteed than there is: {guaranteed:amount} to all groups together, and the machines have "
         "{there:amount}. Not every group can have its guarantee at the same time."
     ),
+    Code.BELOW_USE: (
+        "{used:amount} are in use, more than the new limit of {limit:bare}. Nothing is stopped; nothing new starts "
+        "until enough of it has ended."
+    ),
     Code.LEAD_NO_MORE: "{user} was a lead of {source} and is a plain member of {target} now.",
     Code.SHARE_MOVED: "The shared files of {source} are now in the folder `{source}` of the share of {target}.",
     Code.SHARE_NOT_MOVED: (
@@ -48,6 +52,7 @@ POLICY_PROBLEMS: Mapping[str, str] = {
     Problem.GUARANTEE_LIMIT: "the guarantee ({guaranteed:amount}) cannot be above the limit ({limit:amount})",
     Problem.USER_GUARANTEE: "only groups have guarantees; a user has a limit",
     Problem.SAME_GROUP: "a group cannot be merged into itself",
+    Problem.SEVERAL_GROUPS: "you are in several groups ({allowed:list}): add `--group`, or `group:` in the job file",
     Problem.SAME_WORKLOAD: "both names mean the same job; name two different ones",
 }
 

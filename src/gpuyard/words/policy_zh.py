@@ -26,6 +26,9 @@ POLICY_SENTENCES: Mapping[Code, Template] = {
         "保证总量超过了实际数量：各组合计保证 {guaranteed:amount}，而所有机器只有 {there:amount}。"
         "各组无法同时用满自己的保证。"
     ),
+    Code.BELOW_USE: (
+        "目前已用 {used:amount}，超过新的上限 {limit:amount}。正在运行的任务不会停止；用量降下来之前不会启动新任务。"
+    ),
     Code.LEAD_NO_MORE: "{user} 原是 {source} 组的组长，现在是 {target} 组的普通成员。",
     Code.SHARE_MOVED: "{source} 组的共享文件现在位于 {target} 组共享目录下的 `{source}` 文件夹。",
     Code.SHARE_NOT_MOVED: (
@@ -44,6 +47,7 @@ POLICY_PROBLEMS: Mapping[str, str] = {
     Problem.GUARANTEE_LIMIT: "保证量（{guaranteed:amount}）不能高于上限（{limit:amount}）",
     Problem.USER_GUARANTEE: "只有组才有保证配额，个人只有上限",
     Problem.SAME_GROUP: "不能把组合并到它自己",
+    Problem.SEVERAL_GROUPS: "你在多个组里（{allowed:list}）：请加上 `--group`，或在任务文件里写 `group:`",
     Problem.SAME_WORKLOAD: "两个名字指的是同一个任务，请写两个不同的任务",
 }
 

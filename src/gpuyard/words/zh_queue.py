@@ -40,13 +40,17 @@ def _no_such_device(facts: Facts) -> str:
 
 
 def _over_quota(facts: Facts) -> str:
+    used, limit = facts.get("used"), facts.get("limit")
+    full = not isinstance(used, int) or not isinstance(limit, int) or used >= limit
+    state = "已用满" if full else "剩余不够"
     if facts.get("scope") == "user":
         return (
-            "{who} [在 {group} 组]的配额已用满：上限 {limit:amount}，已用 {used:amount}，这个任务还要 {asked:amount}。"
+            f"{{who}} [在 {{group}} 组]的配额{state}：上限 {{limit:amount}}，已用 {{used:amount}}，"
+            "这个任务还要 {asked:amount}。"
             "等 {who} 的其他任务结束后会自动启动；也可以停掉一些任务、减少申请量，或请组长提高配额。"
         )
     return (
-        "{who} 组的配额已用满：上限 {limit:amount}，已用 {used:amount}，这个任务还要 {asked:amount}。"
+        f"{{who}} 组的配额{state}：上限 {{limit:amount}}，已用 {{used:amount}}，这个任务还要 {{asked:amount}}。"
         "等组内其他任务结束后会自动启动；也可以停掉一些任务、减少申请量，或请管理员提高配额。"
     )
 
@@ -94,7 +98,7 @@ def _borrow(facts: Facts) -> str:
 def _order(facts: Facts) -> str:
     who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead} "
     quota = "，等的是同一份 {quota} 配额" if facts.get("quota") else ""
-    return f"正在排队[，目前第 {{position}} 位]：{who}提交更早或优先级更高，也在等待{quota}。轮到后会自动启动。"
+    return f"正在排队[，目前第 {{position}} 位]：{who}排在它前面，也在等待{quota}。轮到后会自动启动。"
 
 
 def _card_held(facts: Facts) -> str:
@@ -112,6 +116,11 @@ def _no_nodes(facts: Facts) -> str:
 
 
 def _no_such_node(facts: Facts) -> str:
+    if facts.get("nodes") and not facts.get("labels"):
+        return (
+            "按现在的要求永远无法启动：没有名为 {nodes:list} 且有它要的资源的机器。"
+            "请用 `yard nodes` 查看，修改或去掉 `where`。"
+        )
     named = "[（{nodes:list}）]" if facts.get("nodes") else ""
     labelled = "[（标签 {labels:list}）]" if facts.get("labels") else ""
     return (
@@ -123,6 +132,13 @@ def _no_such_node(facts: Facts) -> str:
 def _fifo(facts: Facts) -> str:
     who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead} "
     return f"{{group}} 组严格按提交顺序运行：{who}提交更早，还在等待。轮到后会自动启动。"
+
+
+def _whose(facts: Facts, owner: str, group: str) -> str:
+    """用户和组写在同一个括号里；看不到用户时只写组。"""
+    if facts.get(owner) and facts.get(group):
+        return f"（用户 {{{owner}}}，{{{group}}} 组）"
+    return f"[（用户 {{{owner}}}）][（{{{group}}} 组）]"
 
 
 def _preempted(facts: Facts) -> str:
@@ -138,7 +154,7 @@ def _preempted(facts: Facts) -> str:
             "请让程序定期保存，并用 `checkpoint:` 写明检查点目录（见 docs/tutorials/preemption.zh.md）。"
         )
     return (
-        f"让位给{who}[（用户 {{by_owner}}，{{by_group}} 组）]{rule}。"
+        f"已让位给{who.rstrip()}{_whose(facts, 'by_owner', 'by_group')}{rule}。"
         f"[此前已运行 {{ran_seconds:rough}}。]{lost}它保留队列中原来的位置，会自动再次启动。"
     )
 
@@ -156,7 +172,7 @@ def _node_fact(facts: Facts) -> str:
 
 def _job_fact(facts: Facts) -> str:
     holds = "占用 {cards:cards}" if facts.get("cards") else "正在运行"
-    return f"{{job}}[（用户 {{owner}}）][（{{group}} 组）]：{holds}[，在 {{node}} 上][，最晚 {{ends_by:moment}} 结束]。"
+    return f"{{job}}{_whose(facts, 'owner', 'group')}：{holds}[，在 {{node}} 上][，最晚 {{ends_by:moment}} 结束]。"
 
 
 def _quota_fact(facts: Facts) -> str:
@@ -184,10 +200,20 @@ def _rule_people(facts: Facts) -> str:
     return f"{who}在管理员设定的优先名单上排第 {{place}} 位。"
 
 
+COUNTED = "（越早的用量折算得越少[，正在运行的任务还要计入之后 {ahead:rough}的用量]。）"
+
+
 def _rule_user_share(facts: Facts) -> str:
     who = "{user} " if facts.get("user") else "它的主人"
     other = "{other_user} 是" if facts.get("other_user") else "另一个任务的主人是"
-    return f"{who}[在 {{group}} 组]最近用得更少：{{use}} 卡时，{other} {{other_use}} 卡时。"
+    return f"{who}[在 {{group}} 组]最近用得更少：计入用量 {{use}} 卡时，{other} {{other_use}} 卡时。{COUNTED}"
+
+
+def _rule_share(facts: Facts) -> str:
+    return (
+        "{group} 组最近用得更少：计入用量 {use} 卡时，{other_group} 组是 {other_use} 卡时。"
+        f"{COUNTED}[{{group}} 组的用量按权重 {{weight}} 折算。][{{other_group}} 组的用量按权重 {{other_weight}} 折算。]"
+    )
 
 
 QUEUE: Mapping[Code, Template] = {
@@ -231,9 +257,7 @@ QUEUE: Mapping[Code, Template] = {
     Code.RULE_GUARANTEE: "{group} 组没有超出它的保证配额[（{guaranteed:amount}）]，保证配额最优先。",
     Code.RULE_PEOPLE: _rule_people,
     Code.RULE_PRIORITY: _rule_priority,
-    Code.RULE_SHARE: (
-        "{group} 组最近用得更少：{use} 卡时，{other_group} 组是 {other_use} 卡时（越早的用量折算得越少）。"
-    ),
+    Code.RULE_SHARE: _rule_share,
     Code.RULE_USER_SHARE: _rule_user_share,
     Code.RULE_AGE: "它提交更早：{theirs:moment}，另一个是 {mine:moment}。",
     Code.RULE_MADE_ROOM: _rule_made_room,
@@ -262,6 +286,7 @@ SORTS: Mapping[str, str] = {
     "busy": "在等正在运行的任务结束",
     "order": "在排队：前面还有别的任务",
     "trouble": "有故障，在等恢复",
+    "taken_out": "能用的机器被管理员停用，在等恢复使用",
 }
 
 # 要改什么：按任务文件的字段；空值表示去掉这个字段。
