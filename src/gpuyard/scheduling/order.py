@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gpuyard.domain.policy import Ordering
 from gpuyard.domain.workload import MAX_PRIORITY, Workload
 from gpuyard.scheduling.line import Batch
-from gpuyard.scheduling.quota import Payer
+from gpuyard.scheduling.quota import Amounts, Payer
 from gpuyard.scheduling.share import card_hours, level
 from gpuyard.scheduling.snapshot import Person, Turn
 
@@ -47,6 +47,13 @@ class Turns:
         self._people = {name: place for place, name in enumerate(self._rule.people)}
         self._added: dict[Person, float] = {}  # rates of what this pass has placed
         self._hours: dict[Person, float] = {}
+        self._awaited: dict[str, Amounts] = {}  # group -> what those will use who have a place that others are leaving
+
+    def expect(self, group: str, amounts: Amounts) -> None:
+        """One of the group will start as soon as others are gone: its guarantee is as good as used by that."""
+        awaited = self._awaited.setdefault(group, {})
+        for resource, amount in amounts.items():
+            awaited[resource] = awaited.get(resource, 0) + amount
 
     def add(self, payer: Payer, rate: float) -> None:
         for person in ((payer.group, None), (payer.group, payer.owner)):
@@ -98,7 +105,20 @@ class Turns:
     def _is_guaranteed(self, batch: Batch) -> bool:
         """Work that asks for nothing that is guaranteed to anybody is not before others because of that."""
         purse = self._books.purse
-        return purse.is_promised(batch.amounts) and purse.is_within_guarantee(batch.group, batch.amounts)
+        return purse.is_promised(batch.amounts) and purse.is_within_guarantee(batch.group, self._with_awaited(batch))
+
+    def _with_awaited(self, batch: Batch) -> Amounts:
+        awaited = self._awaited.get(batch.group)
+        if not awaited:
+            return batch.amounts
+        return {resource: amount and amount + awaited.get(resource, 0) for resource, amount in batch.amounts.items()}
+
+    def taken_back(self, batch: Batch) -> list[str]:
+        """What is guaranteed to its group, of all that it asks for; nothing when the group would go beyond that."""
+        common = self._books.purse.common
+        return (
+            [r for r, amount in batch.amounts.items() if amount and r in common] if self._is_guaranteed(batch) else []
+        )
 
     def _level(self, person: Person) -> int:
         return level(self.hours(person), self._rule.tolerance) if self._rule.fair_share else 0

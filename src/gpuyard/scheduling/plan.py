@@ -113,6 +113,7 @@ class Pass:
         self._depth: dict[
             tuple[str, str], tuple[int, str]
         ] = {}  # (group, owner) -> requests that wait, the last of them
+        self._has_place = ""  # the one for whom a place was last kept that others are leaving
         self._timed = self._claims = self._seq = self._replicas = 0
         self._ends: dict[str, float] = {}
         self._new_on: dict[str, list[Release]] = {}
@@ -130,8 +131,8 @@ class Pass:
                 asking.placed(batch)
                 continue
             group = self.books.groups.get(batch.group)
-            if reason.code is Code.CLEARING and not (group is not None and group.fifo):
-                # Its room is being made: the next of the batch may ask for as much.
+            if self._has_place == batch.jobs[position][1] and not (group is not None and group.fifo):
+                # Others are leaving, and it will have their place: the next of the batch may ask for as much.
                 self.verdicts.append(Verdict(self._seq, batch, position, reason, alone=True))
                 asking.placed(batch)
             elif group is not None and group.fifo and not self._is_hopeless(batch, reason):
@@ -339,8 +340,9 @@ class Pass:
 
     def _keep_place(self, batch: Batch, id: str, place: Allotments) -> None:
         """It will start there as soon as others are gone."""
+        self._has_place = id
         amounts = amounts_of(place.values())
-        self.preemption.claim(batch, amounts)
+        self.turns.expect(batch.group, amounts)
         self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, amounts)
         for one in place.values():
             keep = Keep(self._seq, id, one.cpu_milli, one.memory, one.cards, -inf)

@@ -19,7 +19,6 @@ from gpuyard.scheduling.cheapest import cheapest, spared
 from gpuyard.scheduling.fit import Allotments, RoleAsk, give_back
 from gpuyard.scheduling.line import Batch
 from gpuyard.scheduling.order import Head, Turns, inside_head
-from gpuyard.scheduling.quota import Amounts
 from gpuyard.scheduling.room import Stack, Standing
 from gpuyard.scheduling.snapshot import Eviction, Rule
 
@@ -64,7 +63,6 @@ class Preemption:
         )  # where the one that asks stands: by itself, and as it is
         self._now = now
         self._gone: dict[str, str] = {}  # victims of this pass, and for whom
-        self._claimed: ByGroup = {}  # what those will use for whom room is being made
         self._fruitless: set[tuple[object, ...]] = set()
         self._ripe: dict[tuple[object, ...], float | None] = {}
 
@@ -74,12 +72,6 @@ class Preemption:
         """The work that is ending to make room for it."""
         ending = [id for id, workload in self._books.stopping.items() if _makes_room_for(workload) == claimant]
         return sorted(ending + [id for id, by in self._gone.items() if by == claimant])
-
-    def claim(self, batch: Batch, amounts: Amounts) -> None:
-        """Room is being made for one of the batch: its group has so much less to take back."""
-        for resource, amount in amounts.items():
-            key = (batch.group, resource)
-            self._claimed[key] = self._claimed.get(key, 0) + amount
 
     @property
     def _leaving(self) -> list[str]:
@@ -100,7 +92,7 @@ class Preemption:
 
     def has_victims_for(self, batch: Batch) -> bool:
         """Found out once for all that have the same rights."""
-        rights = (batch.group, batch.priority, self.stands, *self._taken_back(batch))
+        rights = (batch.group, batch.priority, self.stands, *self._turns.taken_back(batch))
         if rights in self._fruitless:
             return False
         freed = self._freed(self._leaving)
@@ -114,7 +106,7 @@ class Preemption:
         rule = self._books.policy.preempt
         if not rule.enabled:
             return None
-        rights = (batch.group, batch.priority, self.stands, *self._taken_back(batch))
+        rights = (batch.group, batch.priority, self.stands, *self._turns.taken_back(batch))
         if rights not in self._ripe and len(self._ripe) < RIPENING_AT_MOST:
             freed = self._freed(self._leaving)
             begun = (at for at, id in self._oldest_first if self._right(batch, self._books.holding[id], freed))
@@ -126,18 +118,11 @@ class Preemption:
     def _oldest_first(self) -> list[tuple[float, str]]:
         return sorted((_begun(workload, self._now), id) for id, workload in self._books.preemptible.items())
 
-    def _taken_back(self, batch: Batch) -> list[str]:
-        """The resources the batch may take back, because its group would stay within its guarantee."""
-        purse, group = self._books.purse, batch.group
-        asked = {resource: amount for resource, amount in batch.amounts.items() if amount and resource in purse.common}
-        claimed = {resource: self._claimed.get((group, resource), 0) + amount for resource, amount in asked.items()}
-        return list(asked) if purse.is_within_guarantee(group, claimed) else []
-
     def _right(self, batch: Batch, victim: Workload, freed: ByGroup) -> Rule | None:
         """By which right the batch may push this work out, once what is in `freed` is gone; None when it has none."""
         held, group = self._books.held[victim.id].amounts, victim.group
         other = group != batch.group
-        shared = [resource for resource in self._taken_back(batch) if held.get(resource)] if other else []
+        shared = [resource for resource in self._turns.taken_back(batch) if held.get(resource)] if other else []
         if self.stands[1][0] == 0 and self._is_beyond(group, shared, freed):
             return Rule.GUARANTEE
         if not self._books.policy.preempt.for_priority or batch.priority <= victim.spec.priority:
