@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -220,11 +221,17 @@ def test_a_job_file_that_cannot_be_read_is_bad_input(simulated: Yard, tmp_path: 
         assert str(path) in done.err
 
 
+def _ran_for(yard: Yard, job: str, after: float = 0.0) -> str:
+    time.sleep(after)
+    return next(line for line in yard.good("show", job).splitlines() if line.startswith("ran for"))
+
+
 def test_pause_frees_the_cards_and_resume_is_a_new_attempt(simulated: Yard) -> None:
     job = start(simulated, "--cards", "1")
     simulated.wait_for(job, "running")
     simulated.good("pause", job)
     simulated.wait_for(job, "paused")
+    assert _ran_for(simulated, job) == _ran_for(simulated, job, after=1.2), "it does not run while it is paused"
     assert simulated.run("pause", job).code == 0
     simulated.good("resume", job)
     assert simulated.wait_for(job, "running")["attempt"] == 2
@@ -251,6 +258,9 @@ def test_several_jobs_are_stopped_at_once_and_a_wrong_one_does_not_save_the_othe
     assert "not-there-at-all" in done.err
     assert all(f"{job} is asked to stop" in done.err for job in jobs)
     assert [simulated.wait_for(job)["state"] for job in jobs] == ["stopped", "stopped"]
+    again = simulated.run("stop", jobs[0])
+    assert "already ended" in again.err
+    assert "asked to stop" not in again.err
 
 
 def test_an_id_may_be_a_beginning_or_a_name(simulated: Yard) -> None:

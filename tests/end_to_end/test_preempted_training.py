@@ -129,7 +129,7 @@ def check_story(machine: Yard, victim: Job, urgent: Job, step: int) -> None:
     assert "which has a higher priority" in english
     assert re.search(r"At most \d+ s of work is lost", english)
     assert f"at step {step}" in english
-    assert f"已让位给 urgent（{urgent.id}）" in chinese
+    assert f"已让位给 urgent（{urgent.id}，" in chinese
     assert "对方优先级更高" in chinese
     assert re.search(r"最多丢失最近一次检查点之后 \d+ ?秒的工作", chinese)
     assert f"第 {step} 步" in chinese

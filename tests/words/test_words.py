@@ -445,3 +445,9 @@ def test_the_numbers_of_fair_share_are_told_as_they_are_counted() -> None:
 def test_a_machine_that_is_not_there_is_called_by_its_name() -> None:
     told = say(because(Code.NO_SUCH_NODE, nodes=["sim-99"], labels=[]), "en")
     assert "there is no machine sim-99" in told
+
+
+def test_chinese_has_no_bracket_after_a_bracket() -> None:
+    whose = {"by_owner": "ann", "by_group": "vision", "owner": "ann", "group": "vision"}
+    for code, facts in ((Code.PREEMPTED, {"by": "k4", "by_name": "urgent"}), (Code.JOB_FACT, {"job": "k4"})):
+        assert "）（" not in say(because(code, **facts, **whose), "zh")

@@ -147,6 +147,9 @@ def _preempted(facts: Facts) -> str:
         who = "更紧急的任务"
     rules = {"guarantee": "，因为对方要收回本组保证配额内的卡", "priority": "，因为对方优先级更高"}
     rule = rules.get(str(facts.get("rule")), "")
+    whose = _whose(facts, "by_owner", "by_group")
+    if facts.get("by_name") and whose.startswith("（"):  # 与编号写在同一个括号里
+        who, whose = " {by_name}（{by}", "，" + whose[1:]
     lost = "[最多丢失最近一次检查点之后 {lost_seconds:rough}的工作。]"
     if facts.get("saved") is False:
         lost = (
@@ -154,7 +157,7 @@ def _preempted(facts: Facts) -> str:
             "请让程序定期保存，并用 `checkpoint:` 写明检查点目录（见 docs/tutorials/preemption.zh.md）。"
         )
     return (
-        f"已让位给{who.rstrip()}{_whose(facts, 'by_owner', 'by_group')}{rule}。"
+        f"已让位给{who.rstrip()}{whose}{rule}。"
         f"[此前已运行 {{ran_seconds:rough}}。]{lost}它保留队列中原来的位置，会自动再次启动。"
     )
 
