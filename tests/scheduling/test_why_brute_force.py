@@ -36,10 +36,12 @@ RINGS = ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
 class World:
-    """A small cluster with work on it and a queue, drawn from one number."""
+    """A small cluster with work on it and a queue, drawn from one number. Half of them have everything odd there is,
+    the other half plain requests for cards of one kind, so that more is about room and order."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        self.plain = seed % 4 >= 2
         self.names_cpu = self.rng.random() < 0.3  # then quotas of cores make sense
         nodes = tuple(self.node(f"n{i}") for i in range(self.rng.randint(1, 3)))
         policy = self.policy()
@@ -56,6 +58,12 @@ class World:
 
     def node(self, name: str) -> Node:
         rng = self.rng
+        if self.plain:
+            cards = tuple(
+                Card(i, "nvidia", "A100", trouble="held by pid 7" if rng.random() < 0.03 else "")
+                for i in range(rng.choice([3, 4, 4]))
+            )
+            return Node(name, rng.choice([8, 16]) * 1000, rng.choice([32, 64]) * GIB, cards)
         device = rng.choice(["nvidia"] * 6 + ["ascend"]) if name != "n0" else "nvidia"
         count = 8 if device == "ascend" else rng.choice([2, 3, 4, 4] if name == "n0" else [0, 2, 3, 4, 4])
         models = (
@@ -71,7 +79,7 @@ class World:
         return Node(name, rng.choice([8, 16]) * 1000, rng.choice([32, 64]) * GIB, cards, state, labels)
 
     def policy(self) -> Policy:
-        if self.rng.random() < 0.8:
+        if self.plain or self.rng.random() < 0.8:
             return Policy(backfill=self.rng.random() < 0.7)
         pools = {"old": Pool(models=("P100", "910B"))}
         return Policy(pools=pools, group_pools={self.rng.choice(GROUPS): ("old",)})
@@ -110,14 +118,20 @@ class World:
     def role(self, name: str) -> RoleSpec:
         rng = self.rng
         cards = None
-        if rng.random() < 0.85:
+        if self.plain:
+            cards = Cards("nvidia", rng.choice([250, 500, 1000, 1000, 2000, 2000, 3000]))
+        elif rng.random() < 0.85:
             device = rng.choice(["nvidia"] * 12 + ["ascend"])
             milli = rng.choice([250, 500, 1000, 1000, 1000, 2000, 2000, 2000, 3000, 4000])
             models = rng.choice([(), (), (), (), (), (), ("a100",), ("P100", "V100")]) if device == "nvidia" else ()
             cards = Cards(device, milli, models)
         cpu = rng.choice([500, 1000, 1000, 3000]) if self.names_cpu or rng.random() < 0.3 else None
         memory = rng.choice([None, None, None, 1, 2, 10])
-        where = rng.choice([Where()] * 14 + [Where(nodes=("n0",)), Where(labels=(("zone", "a"),))])
+        where = (
+            Where()
+            if self.plain
+            else rng.choice([Where()] * 14 + [Where(nodes=("n0",)), Where(labels=(("zone", "a"),))])
+        )
         asked = Resources(cpu, None if memory is None else memory * GIB, None, cards)
         return RoleSpec(name, ("true",), rng.choice([1, 1, 1, 1, 1, 2, 3]), asked, where=where)
 
