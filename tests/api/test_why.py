@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -117,8 +118,8 @@ def test_one_that_had_to_make_room_is_told_for_whom_by_which_rule_and_what_it_lo
         urgent = submit(owner, name="urgent", cards=8)
         id = submit(bob, cards=1, cpu=1)
         busy.start(id)
-        rule = {"by_name": "urgent", "by_owner": "admin", "by_group": "default", "rule": "priority"}
-        busy.step(id, Preempted(by=urgent, **rule, lost_seconds=180.0, ran_seconds=7200.0))
+        who = Preempted(by=urgent, by_name="urgent", by_owner="admin", by_group="default", rule="priority")
+        busy.step(id, replace(who, lost_seconds=180.0, ran_seconds=7200.0))
         now = busy.clock()
         busy.end(id, Seen(Life.ENDED, exit_code=143, started_at=now, ended_at=now))
         for _ in range(2):  # the cores it had are taken: it waits
