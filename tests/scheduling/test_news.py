@@ -18,7 +18,6 @@ from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.plan import TOLD_AGAIN_SECONDS, decide
 from gpuyard.scheduling.snapshot import Snapshot
 
-
 BY_AGE = Policy(order=Ordering(fair_share=False))
 
 

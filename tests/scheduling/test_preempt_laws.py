@@ -115,6 +115,9 @@ def right(ledger: Ledger, claimant: Workload, taken_back: set[str], victim: Work
     mine, its = place(ledger.world, claimant), place(ledger.world, victim)
     if claimant.group != victim.group:
         return Rule.PRIORITY if (not taken_back, *mine) < (not promised or beyond, *its) else None
+    group = ledger.world.groups.get(victim.group)
+    if group is not None and group.fifo:
+        return None
     return Rule.PRIORITY if (*mine, not taken_back) < (*its, not promised or beyond) else None
 
 
