@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
-from lab import kueue_bench, scheduling_bench, why_bench
+from lab import fit_bench, kueue_bench, scheduling_bench, why_bench
 from lab.lines import Line, percentile
 from lab.platform import YARD, Connection, Platform, a_platform
 
@@ -272,6 +272,7 @@ MEASURES = (
     clean_clone,
     *scheduling_bench.MEASURES,
     *kueue_bench.MEASURES,
+    *fit_bench.MEASURES,
     *why_bench.MEASURES,
 )
 
