@@ -18,7 +18,6 @@ from gpuyard.domain.workload import Workload
 from gpuyard.scheduling.plan import plan
 from gpuyard.scheduling.snapshot import Person, Plan, Snapshot
 
-
 Past = dict[Person, PastUse]
 
 

@@ -70,13 +70,13 @@ HEADS = (
 SMALL = (*(Shape(cards) for cards in (1, 1, 2, 0.5)), Shape(1, cpu=4), Shape(cpu=4), Shape(cpu=2, memory=20))
 
 
-def a_busy_yard(dice: Dice, machines: int = 0) -> Yard:
+def a_busy_yard(dice: Dice, machines: int = 0, preempt: Preempting = Preempting()) -> Yard:  # noqa: B008
     """Some machines, full of work that is surely over some day, and an order of priority and age."""
     nodes = [
         a_machine(f"n{n}", dice.choice([2, 4, 4, 8]), *dice.choice([(16, 64), (64, 256)]), dice.choice([A100, V100]))
         for n in range(machines or dice.choice([1, 2, 2, 3]))
     ]
-    policy = Policy(order=BY_PRIORITY_AND_AGE, placing=dice.choice(list(Placing)))
+    policy = Policy(order=BY_PRIORITY_AND_AGE, placing=dice.choice(list(Placing)), preempt=preempt)
     yard = Yard(nodes, policy=policy, every=60.0)
     for n in range(dice.randrange(4, 14)):
         submit_small(yard, dice, f"run{n:07d}", at=float(n), endless=10)
@@ -152,7 +152,7 @@ def test_on_one_machine_work_without_a_known_end_never_delays_the_head_by_a_seco
     begun = []
     for others in (True, False):
         dice = Dice(seed)
-        yard = a_busy_yard(dice, machines=1)
+        yard = a_busy_yard(dice, machines=1, preempt=Preempting(enabled=False))
         shape, together = dice.choice(HEADS)
         yard.submit(Job(a_job("head000000", shape, priority=900, together=together), 100.0), 21.0)
         for n in range(12 if others else 0):
