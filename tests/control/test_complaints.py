@@ -243,7 +243,7 @@ def test_why_it_is_not_scheduled_tells_quota_from_cards(desk: Desk) -> None:
     reads(
         job,
         "runs000001 of ann, group vision, holds 6 nvidia cards on gpu0",
-        "runs000001（用户 ann）（vision 组）：占用 6 张",
+        "runs000001（用户 ann，vision 组）：占用 6 张",
     )
     offered(told.remedies[0], "Ask for 2 cards: it would start on gpu01.", "改用 2 张卡：可以在 gpu01 上马上启动。")
 
