@@ -63,7 +63,7 @@ def test_guarantees_that_make_no_sense_are_refused(server: Yard) -> None:
         assert set_quota(owner, "g2", guarantees={"nvidia": 3}).status_code == 200
         too_low = set_quota(owner, "g2", limits={"nvidia": 2})
         assert too_low.json()["error"]["facts"]["problem"] == "quota.guarantee_limit"
-        for language, word in (("en", "guarantee"), ("zh", "保障")):
+        for language, word in (("en", "guarantee"), ("zh", "保证")):
             headers = {"Accept-Language": language}
             told = owner.put("/api/v1/groups/g2/quota", json={"limits": {"nvidia": 2}}, headers=headers).json()
             assert word in told["error"]["message"]
