@@ -148,15 +148,15 @@ class Purse:
 
     def is_within_guarantee(self, group: str, amounts: Mapping[str, int]) -> bool:
         """Would the group stay within what is guaranteed to it? True as well when nobody is guaranteed any of this."""
-        return all(
-            self.used(group, None, resource) + amount <= self.guaranteed.get((group, resource), 0)
-            for resource, amount in amounts.items()
-            if amount and resource in self.common
-        )
+        for resource in self.common:
+            amount = amounts.get(resource)
+            if amount and self.used(group, None, resource) + amount > self.guaranteed.get((group, resource), 0):
+                return False
+        return True
 
     def is_promised(self, amounts: Mapping[str, int]) -> bool:
         """Is any of this guaranteed to anybody?"""
-        return any(amount and resource in self.common for resource, amount in amounts.items())
+        return any(map(amounts.get, self.common))  # asked for everyone who waits, again and again
 
     def is_beyond_guarantee(self, group: str, resources: Iterable[str]) -> bool:
         """Does the group use more than is guaranteed to it, of any of these?"""
