@@ -253,13 +253,11 @@ def is_ripe(world: Snapshot, victim: Workload) -> bool:
 
 
 def price(victim: Workload) -> float:
-    """Card-seconds lost; work without cards by its cores."""
+    """Card-seconds lost; sixteen cores count as a card where that is more."""
     assert victim.attempt is not None
     begun = victim.attempt.started_at if victim.attempt.started_at is not None else NOW
     lost = NOW - max(begun, victim.attempt.saved_at or begun)
-    cards = sum(share.milli for one in rules.allotments(victim) for share in one.cards) / 1000
-    cores = sum(one.cpu_milli for one in rules.allotments(victim) if not one.cards) / 1000
-    return lost * (cards + cores / 16)
+    return lost * sum(max(one.cards_milli, one.cpu_milli / 16) for one in rules.allotments(victim)) / 1000
 
 
 @given(worlds(plain_policy=False))
