@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -43,6 +44,12 @@ class Keep(NamedTuple):
     memory: int
     cards: tuple[CardShare, ...]  # these very cards, whoever may hold them now
     starts_at: float  # when it will start at the latest; never known: minus infinity, so that nobody passes it
+
+
+@lru_cache(maxsize=4096)
+def whole_card(index: int) -> CardShare:
+    """Made once: it is given out all the time."""
+    return CardShare(index, WHOLE_CARD)
 
 
 class Stack:
@@ -91,9 +98,9 @@ class Stack:
             return (CardShare(min(fitting, key=lambda i: (left[i], i)), asked.milli),) if fitting else None
         if self.rings:
             chips = choose_chips(asked.whole, self.rings, left)
-            return None if chips is None else tuple(CardShare(chip, WHOLE_CARD) for chip in chips)
+            return None if chips is None else tuple([whole_card(chip) for chip in chips])
         whole = [i for i in self.indices if left[i] == WHOLE_CARD]
-        return tuple(CardShare(i, WHOLE_CARD) for i in whole[: asked.whole]) if len(whole) >= asked.whole else None
+        return tuple([whole_card(i) for i in whole[: asked.whole]]) if len(whole) >= asked.whole else None
 
     def is_whole(self, chips: int) -> bool:
         """Are these all of its linked chips? Zero: it does not matter."""
@@ -161,7 +168,9 @@ class Room:
         return found
 
     def are_simulated(self, shares: tuple[CardShare, ...]) -> bool:
-        return bool(self._simulated) and any(share.index in self._simulated for share in shares)
+        if len(self._simulated) in (0, len(self.cards)):
+            return bool(self._simulated)
+        return any(share.index in self._simulated for share in shares)
 
     def free_whole(self, device: str) -> int:
         return sum(stack.whole for stack in self.stacks if stack.device == device)
