@@ -8,7 +8,10 @@
     sieve      which nodes will do at all      rings     chips that are linked
     room       what is left on each node       score     which node is asked first
     fit        which node takes a replica, and whole gangs
-    backfill   when one that waits can start   preempt   who makes room for whom, at which price
+    prospects  where one that waits is closest to starting: there it keeps the free rest
+    backfill   when one that waits can start at the latest
+    preempt    who makes room for whom         rights    who may push out whom
+    victims    the search for them             cheapest  the cheapest of several sets that are enough
     explain    the reason of everyone who waits
     why        the proof, and the changes that would start it now
     strands    requests that leave cards useless
