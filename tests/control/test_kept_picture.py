@@ -42,6 +42,7 @@ class KeptPicture(RuleBasedStateMachine):
         self.yard = Yard(self.database, [a_node("a", 4), a_node("b", 4)])
         self.onlooker = Picture(self.database)  # one that never writes
         self.jobs: list[str] = []
+        self.submitted = 0
 
     def teardown(self) -> None:
         if hasattr(self, "yard"):
@@ -71,7 +72,8 @@ class KeptPicture(RuleBasedStateMachine):
         exit_code: int,
     ) -> None:
         env = (("YARD_SIM_SECONDS", "20"), ("YARD_SIM_EXIT", str(exit_code)))
-        id = f"job{len(self.jobs):07d}"
+        self.submitted += 1
+        id = f"job{self.submitted:07d}"
         job = a_job(id, cards=cards, replicas=replicas, priority=priority, env=env, group=group, owner=owner)
         spec = replace(job.spec, preemptible=preemptible, max_seconds=max_seconds)
         self.jobs.append(self.yard.submit(replace(job, spec=spec)))
