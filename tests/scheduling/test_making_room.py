@@ -73,3 +73,11 @@ def test_on_one_machine_several_replicas_may_share_the_rings() -> None:
     (placement,) = plan(Snapshot(1000.0, (a_node("a", 8, device="ascend"),), (job,))).placements
     rings = sorted(tuple(share.index for share in one.cards) for one in placement.allotments.values())
     assert rings == [(0, 1, 2, 3), (4, 5, 6, 7)]
+
+
+def test_half_a_machine_does_not_count_as_a_whole_one_beside_a_smaller_machine() -> None:
+    nodes = (a_node("a", 8, device="ascend"), a_node("b", 4, device="ascend"))
+    assert not plan(Snapshot(1000.0, nodes, (a_job(cards=4, replicas=2, device="ascend"),))).placements
+    both = (*nodes, a_node("c", 4, device="ascend"))
+    (placement,) = plan(Snapshot(1000.0, both, (a_job(cards=4, replicas=2, device="ascend"),))).placements
+    assert {one.node for one in placement.allotments.values()} == {"b", "c"}
