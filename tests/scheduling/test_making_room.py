@@ -81,3 +81,22 @@ def test_half_a_machine_does_not_count_as_a_whole_one_beside_a_smaller_machine()
     both = (*nodes, a_node("c", 4, device="ascend"))
     (placement,) = plan(Snapshot(1000.0, both, (a_job(cards=4, replicas=2, device="ascend"),))).placements
     assert {one.node for one in placement.allotments.values()} == {"b", "c"}
+
+
+def test_the_cards_that_come_free_first_tell_when_the_one_that_waits_can_start() -> None:
+    """Two cards are held for long and two for a moment: six are there after that moment, not after the long time."""
+    long, moment = (
+        replace(a_job(f"run000000{n}", cards=2, at=BEGUN), spec=replace(a_job(cards=2).spec, max_seconds=seconds))
+        for n, seconds in ((0, 10_000.0), (1, 100.0))
+    )
+    holding = (running(long, ("a", (0, 1))), running(moment, ("a", (2, 3))))
+    head = a_job("head000001", cards=6, at=BEGUN)
+    hour, minute = (
+        replace(job, spec=replace(job.spec, max_seconds=seconds))
+        for job, seconds in (
+            (a_job("later00001", cards=4, at=1001.0), 3600.0),
+            (a_job("later00002", cards=4, at=1002.0), 60.0),
+        )
+    )
+    outcome = plan(Snapshot(BEGUN + 1, (a_node("a", 8),), (head, hour, minute), holding))
+    assert [placement.workload for placement in outcome.placements] == ["later00002"]
