@@ -31,6 +31,7 @@ from gpuyard.domain.workload import (
 
 Json = dict[str, Any]
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+_quoted = json.encoder.encode_basestring_ascii
 
 
 def to_text(data: Any) -> str:
@@ -50,7 +51,8 @@ def _set_only(**fields: Any) -> Json:
 
 
 def reason_to_text(reason: Reason) -> str:
-    return _encode({"code": reason.code.value, "facts": reason.facts})
+    facts = _encode(reason.facts) if reason.facts else "{}"
+    return f'{{"code":"{reason.code.value}","facts":{facts}}}'
 
 
 def reason_from_text(text: str) -> Reason:
@@ -98,6 +100,8 @@ def spec_from_text(text: str) -> Spec:
 
 
 def retries_to_text(retries: Mapping[Cause, int]) -> str:
+    if not retries:
+        return "{}"
     return _encode({cause.value: number for cause, number in retries.items()})
 
 
@@ -170,16 +174,12 @@ def _mount_to_json(mount: Mount) -> Json:
 
 
 def allotment_to_text(allotment: Allotment) -> str:
-    return _encode(
-        {
-            "node": allotment.node,
-            "cpu_milli": allotment.cpu_milli,
-            "memory": allotment.memory,
-            "shm": allotment.shm,
-            "device": allotment.device,
-            "cards": [[share.index, share.milli] for share in allotment.cards],
-            **_set_only(simulated=allotment.simulated),
-        }
+    """Put into words by hand, like `seen_to_text`: thousands are written in one pass. A test compares the spelling."""
+    cards = ",".join(f"[{share.index},{share.milli}]" for share in allotment.cards)
+    simulated = ',"simulated":true' if allotment.simulated else ""
+    return (
+        f'{{"cards":[{cards}],"cpu_milli":{allotment.cpu_milli},"device":{_quoted(allotment.device)},'
+        f'"memory":{allotment.memory},"node":{_quoted(allotment.node)},"shm":{allotment.shm}{simulated}}}'
     )
 
 
@@ -198,15 +198,17 @@ def allotment_from_text(text: str) -> Allotment:
 
 
 def seen_to_text(seen: Seen) -> str:
-    data: Json = {"life": seen.life.value}
-    for name in ("exit_code", "started_at", "ended_at"):
-        if (value := getattr(seen, name)) is not None:
-            data[name] = value
-    if seen.cause is not None:
-        data["cause"] = seen.cause.value
+    parts = [] if seen.cause is None else [f'"cause":"{seen.cause.value}"']
+    if seen.ended_at is not None:
+        parts.append(f'"ended_at":{seen.ended_at!r}')
+    if seen.exit_code is not None:
+        parts.append(f'"exit_code":{seen.exit_code}')
+    parts.append(f'"life":"{seen.life.value}"')
     if seen.reason is not None:
-        data["reason"] = seen.reason.to_json()
-    return _encode(data)
+        parts.append(f'"reason":{reason_to_text(seen.reason)}')
+    if seen.started_at is not None:
+        parts.append(f'"started_at":{seen.started_at!r}')
+    return "{" + ",".join(parts) + "}"
 
 
 def seen_from_text(text: str) -> Seen:
