@@ -348,12 +348,13 @@ def _attempt(workload: Workload) -> Attempt:
 
 def _with_seen(attempt: Attempt, seen: Mapping[ReplicaId, Seen]) -> Attempt:
     """Take over what is news. An end is final: a later look never un-ends a replica."""
-    replicas = tuple(
-        amended(r, seen=seen[r.id]) if r.seen.life is not Life.ENDED and seen.get(r.id, r.seen) != r.seen else r
-        for r in attempt.replicas
-    )
-    changed = any(new is not old for new, old in zip(replicas, attempt.replicas, strict=True))
-    return amended(attempt, replicas=replicas) if changed else attempt
+    replicas, changed = [], False
+    for replica in attempt.replicas:
+        look = seen.get(replica.id)
+        if look is not None and replica.seen.life is not Life.ENDED and look != replica.seen:
+            replica, changed = amended(replica, seen=look), True
+        replicas.append(replica)
+    return amended(attempt, replicas=tuple(replicas)) if changed else attempt
 
 
 def _with_save(attempt: Attempt, at: float, step: int | None) -> Attempt:

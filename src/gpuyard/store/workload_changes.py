@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from gpuyard.domain.workload import Attempt, StoryEvent, Workload
+from gpuyard.store import codec
 from gpuyard.store.bulk import execute_many
 from gpuyard.store.schema import attempts, replicas, story, workloads
 from gpuyard.store.workload_rows import Row, attempt_row, changing_row, replica_row, story_row
@@ -46,7 +47,7 @@ _update_replica = (
         replicas.c.attempt == sa.bindparam("its_attempt"),
         replicas.c.place == sa.bindparam("its_place"),
     )
-    .values({name: sa.bindparam(name) for name in ("allotment", "handle", "seen")})
+    .values({name: sa.bindparam(name) for name in ("handle", "seen")})  # what it was given never changes
 )
 _insert_attempt = sa.insert(attempts)
 _insert_replica = sa.insert(replicas)
@@ -100,9 +101,16 @@ class Changes:
 
     def _add_replicas(self, old: Attempt, new: Attempt) -> None:
         for place, (was, is_now) in enumerate(zip(old.replicas, new.replicas, strict=True)):
-            if is_now is not was and is_now != was:
-                row = replica_row(place, is_now)
-                self._replicas.append(_keyed(row, workload_id="its_id", attempt="its_attempt", place="its_place"))
+            if is_now is was or (is_now.handle == was.handle and is_now.seen == was.seen):
+                continue
+            row = {
+                "its_id": is_now.id.workload,
+                "its_attempt": is_now.id.attempt,
+                "its_place": place,
+                "handle": is_now.handle,
+                "seen": codec.seen_to_text(is_now.seen),
+            }
+            self._replicas.append(row)
 
 
 def _of_its_own(attempt: Attempt) -> tuple[object, ...]:
@@ -114,4 +122,4 @@ def _keyed(row: Row, **names: str) -> Row:
     return {names.get(name, name): value for name, value in row.items() if name not in _NEVER_UPDATED}
 
 
-_NEVER_UPDATED = frozenset({"created_at", "role", "role_index"})
+_NEVER_UPDATED = frozenset({"created_at"})
