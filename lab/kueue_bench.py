@@ -142,7 +142,8 @@ def _enter(stage: Stage, load: Load) -> None:
             batch = []
         if ahead > 0:
             time.sleep(max(ahead, TICK_SECONDS))
-        batch.append(a_job(id, seconds=one.runs, cores=one.cores, group=group, priority=one.priority, preemptible=True))
+        asked = {"cores": one.cores, "priority": one.priority}
+        batch.append(a_job(id, seconds=one.runs, group=group, preemptible=True, name=one.name, **asked))
     stage.submit(batch)
 
 

@@ -128,8 +128,9 @@ def a_job(
     group: str = "lab",
     priority: int = 500,
     preemptible: bool = False,
+    name: str = "",
 ) -> Workload:
     asked = Resources(cores * 1000, 64 * MIB, 0, Cards("nvidia", cards * WHOLE_CARD) if cards else None)
     role = RoleSpec("worker", ("sleep", f"{seconds:g}"), replicas, asked)
-    spec = Spec(id, (role,), priority=priority, preemptible=preemptible)
+    spec = Spec(name or id, (role,), priority=priority, preemptible=preemptible)
     return Workload(id, f"u-{group}", group, spec, submitted_at=time.time())

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 # After a pass the loop rests for part of the time the pass took, so that a burst is taken in few large passes and the
 # api keeps its share of the processor; never so long that a person would notice.
-LEAST_REST_SECONDS, MOST_REST_SECONDS, REST = 0.002, 0.05, 0.5
+LEAST_REST_SECONDS, MOST_REST_SECONDS, REST = 0.002, 0.02, 0.25
 # A pass takes in, observes and places so much at most: a flood must not keep a wish or a small job waiting for long.
 FOLLOWED_AT_ONCE, OBSERVED_AT_ONCE, PLACED_AT_ONCE = 2000, 1000, 1000
 
