@@ -8,9 +8,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests.postgres import PostgresMissing, PostgresServer, postgres_server
 
 from gpuyard.store.database import Database
+
+# A change must not fail by chance: `make test` tries the same worlds every time, `make soak` throws the dice anew.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("dice", derandomize=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("dice" if config.getoption("markexpr") == "soak" else "same")
+
 
 # A run started in the background has Ctrl-C ignored, and so would every command that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
