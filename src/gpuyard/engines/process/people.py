@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -48,7 +49,10 @@ def _without(path: str, name: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
+    """Once. A second launch says the same, and to replace the file would pull it from under the room being built."""
     part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     part.write_text(text, encoding="utf-8", errors="surrogateescape")
     part.chmod(0o644)
-    part.rename(path)
+    with contextlib.suppress(FileExistsError):
+        os.link(part, path)
+    part.unlink()
