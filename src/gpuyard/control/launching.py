@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.people import Group, User
-from gpuyard.domain.workload import Replica, ReplicaId, Workload
+from gpuyard.domain.workload import Kind, Replica, ReplicaId, Workload
 from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest
 
 log = logging.getLogger(__name__)
@@ -116,4 +116,6 @@ def render(
         image=role.image,
         workdir=workdir,
         checkpoint=workload.spec.checkpoint,
+        kind=workload.spec.kind,
+        keeps=workload.id if workload.spec.kind is Kind.ENV else None,
     )

@@ -19,10 +19,13 @@ ID_RULE = re.compile(r"^[a-z][a-z0-9]{9}\Z")
 JOB_NAME_RULE = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62})\Z")
 ROLE_NAME_RULE = re.compile(r"^[a-z][a-z0-9]{0,15}\Z")
 ENV_NAME_RULE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
+WORKPLACE_NAME_RULE = re.compile(r"^[A-Za-z0-9_]{1,27}\Z")
+WORKPLACE_ROLE = "main"
 
 
 class Kind(StrEnum):
     JOB = "job"
+    ENV = "env"  # a dev environment: it stays until it is stopped, and can be started again with all it holds
 
 
 class State(StrEnum):
@@ -130,6 +133,7 @@ class Spec:
     workdir: str | None = None  # digest of the shipped folder
     together: Together = Together.ANY
     checkpoint: str | None = None  # folder, as the job sees it, whose newest file tells when work was last saved
+    idle_seconds: float | None = None  # a dev environment that nobody used for so long is stopped
 
     def role(self, name: str) -> RoleSpec:
         return next(role for role in self.roles if role.name == name)

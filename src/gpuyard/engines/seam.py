@@ -14,7 +14,7 @@ from gpuyard.domain.cluster import Allotment, Node
 from gpuyard.domain.usage import CardUse as CardUse
 from gpuyard.domain.usage import Progress as Progress
 from gpuyard.domain.usage import Usage as Usage
-from gpuyard.domain.workload import Mount, ReplicaId, Seen
+from gpuyard.domain.workload import Kind, Mount, ReplicaId, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class LaunchRequest:
     uid: int  # 0: as whoever runs the server
     gid: int
     group: str
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # (): it stays until it is stopped, for people to work in
     env: tuple[tuple[str, str], ...]
     allotment: Allotment
     grace_seconds: float
@@ -34,6 +34,8 @@ class LaunchRequest:
     image: str | None = None
     workdir: Path | None = None  # the shipped folder, as a tar file
     checkpoint: str | None = None  # where its work is saved, as the job sees it; relative to its home
+    kind: Kind = Kind.JOB
+    keeps: str | None = None  # what is installed in it is kept under this name from one attempt to the next
 
 
 class Engine(Protocol):

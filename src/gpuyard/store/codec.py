@@ -77,6 +77,7 @@ def spec_to_text(spec: Spec) -> str:
                 workdir=spec.workdir,
                 together=None if spec.together is Together.ANY else spec.together.value,
                 checkpoint=spec.checkpoint,
+                idle_seconds=spec.idle_seconds,
             ),
         }
     )
@@ -96,6 +97,7 @@ def spec_from_text(text: str) -> Spec:
         workdir=data.get("workdir"),
         together=Together(data.get("together", Together.ANY)),
         checkpoint=data.get("checkpoint"),
+        idle_seconds=data.get("idle_seconds"),
     )
 
 

@@ -264,6 +264,53 @@ sessions = sa.Table(
 sa.Index("ix_sessions_user", sessions.c.user_name)
 sa.Index("ix_sessions_expires", sessions.c.expires_at)
 
+gate_codes = sa.Table(
+    "gate_codes",
+    metadata,
+    sa.Column("code_hash", PlainText, primary_key=True),
+    sa.Column("user_name", PlainText, sa.ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    sa.Column("workload_id", PlainText, nullable=False),  # empty: the gateway's own pages
+    sa.Column("what", PlainText, nullable=False),
+    sa.Column("parent", PlainText, nullable=False),  # the login it was made with, and ends with
+    sa.Column("made_at", Seconds, nullable=False),
+    sa.Column("expires_at", Seconds, nullable=False),
+)
+
+gate_sessions = sa.Table(
+    "gate_sessions",
+    metadata,
+    sa.Column("secret_hash", PlainText, primary_key=True),
+    sa.Column("user_name", PlainText, sa.ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    sa.Column("workload_id", PlainText, nullable=False),
+    sa.Column("what", PlainText, nullable=False),
+    sa.Column("parent", PlainText, nullable=False),
+    sa.Column("created_at", Seconds, nullable=False),
+    sa.Column("expires_at", Seconds, nullable=False),
+)
+sa.Index("ix_gate_sessions_expires", gate_sessions.c.expires_at)
+
+ssh_keys = sa.Table(
+    "ssh_keys",
+    metadata,
+    sa.Column("id", PlainText, primary_key=True),
+    sa.Column("user_name", PlainText, sa.ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    sa.Column("name", PlainText, nullable=False),
+    sa.Column("public_key", sa.Text, nullable=False),
+    sa.Column("fingerprint", PlainText, nullable=False),
+    sa.Column("created_at", Seconds, nullable=False),
+    sa.Column("last_used_at", Seconds),
+    sa.UniqueConstraint("user_name", "fingerprint"),
+)
+
+workplaces = sa.Table(
+    "workplaces",
+    metadata,
+    sa.Column("workload_id", PlainText, sa.ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("stop_at", Seconds),  # the timer its owner set
+    sa.Column("used_at", Seconds),  # when somebody last worked in it, through browser or SSH
+    sa.Column("warned_at", Seconds),  # when its owner was told that it will be stopped soon
+)
+
 audit = sa.Table(
     "audit",
     metadata,
