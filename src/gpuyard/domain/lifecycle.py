@@ -9,6 +9,9 @@
 
 `advance` is pure: it returns the new workload and the lines of its story. What must be done next (launch, stop) is read
 from the state by control, again and again, so nothing is lost when a process dies in between.
+
+A dev environment knows no other end than its owner's: where a job has succeeded or failed, it is paused with the reason
+and can be started again.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from gpuyard.domain.workload import (
     Attempt,
     Cause,
     Ending,
+    Kind,
     Life,
     Replica,
     ReplicaId,
@@ -32,6 +36,7 @@ from gpuyard.domain.workload import (
     State,
     StoryEvent,
     Verdict,
+    Wanted,
     Workload,
 )
 
@@ -99,6 +104,13 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
+class Rested:
+    """A dev environment is stopped by the platform, for a reason its owner agreed to: idle, or its timer."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class TimeUp:
     """The attempt has run for its maximum duration."""
 
@@ -111,7 +123,19 @@ class LaunchFailed:
     detail: str
 
 
-Event = Placed | Launched | Observed | StopAsked | PauseAsked | ResumeAsked | Preempted | Saved | TimeUp | LaunchFailed
+Event = (
+    Placed
+    | Launched
+    | Observed
+    | StopAsked
+    | PauseAsked
+    | ResumeAsked
+    | Preempted
+    | Saved
+    | Rested
+    | TimeUp
+    | LaunchFailed
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +188,17 @@ def _end_without_attempt(workload: Workload, event: StopAsked, now: float) -> St
 
 
 def _pause_in_queue(workload: Workload, event: PauseAsked, now: float) -> Step:
-    return _moved(workload, State.PAUSED, because(Code.PAUSED, by=event.by), now)
+    return _moved(workload, State.PAUSED, _paused(workload, event.by), now)
+
+
+def _paused(workload: Workload, by: str) -> Reason:
+    """To people a dev environment is stopped or started; a job is paused, and keeps its place in the queue."""
+    return because(Code.RESTS if workload.spec.kind is Kind.ENV else Code.PAUSED, by=by)
 
 
 def _resume(workload: Workload, event: ResumeAsked, now: float) -> Step:
-    return _moved(workload, State.QUEUED, because(Code.RESUMED, by=event.by), now, not_before=0.0)
+    code = Code.START_ASKED if workload.spec.kind is Kind.ENV else Code.RESUMED
+    return _moved(workload, State.QUEUED, because(code, by=event.by), now, not_before=0.0)
 
 
 def _saved_in_time(workload: Workload, event: Saved, now: float) -> Step:
@@ -234,7 +264,8 @@ def _stop_running(workload: Workload, event: StopAsked, now: float) -> Step:
 
 
 def _pause_running(workload: Workload, event: PauseAsked, now: float) -> Step:
-    return _begin_ending(workload, Ending(Verdict.PAUSED, because(Code.PAUSE_ASKED, by=event.by)), now)
+    code = Code.STOP_ASKED if workload.spec.kind is Kind.ENV else Code.PAUSE_ASKED
+    return _begin_ending(workload, Ending(Verdict.PAUSED, because(code, by=event.by)), now)
 
 
 def _preempt(workload: Workload, event: Preempted, now: float) -> Step:
@@ -261,7 +292,18 @@ def _saved(workload: Workload, event: Saved, now: float) -> Step:
 
 def _time_up(workload: Workload, event: TimeUp, now: float) -> Step:
     reason = because(Code.TIME_UP, seconds=workload.spec.max_seconds)
+    if workload.spec.kind is Kind.ENV:
+        return _rest(workload, Rested(reason), now)
     return _begin_ending(workload, Ending(Verdict.FAILED, reason, Cause.TIME), now)
+
+
+def _rest(workload: Workload, event: Rested, now: float) -> Step:
+    """From here on nobody wants it to run, until its owner starts it again."""
+    return _begin_ending(_unwanted(workload), Ending(Verdict.PAUSED, event.reason), now)
+
+
+def _unwanted(workload: Workload) -> Workload:
+    return amended(workload, wanted=Wanted.PAUSE, wanted_by="")
 
 
 def _begin_ending(workload: Workload, ending: Ending, now: float) -> Step:
@@ -299,14 +341,17 @@ def _settle(workload: Workload, now: float) -> Step:
     attempt = _attempt(workload)
     ending = attempt.ending or _first_failure(attempt)
     workload = amended(workload, attempt=amended(attempt, ending=ending, ended_at=now))
+    if ending is None and workload.spec.kind is Kind.ENV:
+        return _moved(_unwanted(workload), State.PAUSED, because(Code.LEFT), now)
     if ending is None:
         return _moved(workload, State.SUCCEEDED, because(Code.SUCCEEDED), now, ended_at=now, exit_code=0)
     if ending.verdict is Verdict.STOPPED:
         by = ending.reason.facts.get("by", "")
         return _moved(workload, State.STOPPED, because(Code.STOPPED, by=by), now, ended_at=now)
     if ending.verdict is Verdict.PAUSED:
-        by = ending.reason.facts.get("by", "")
-        return _moved(workload, State.PAUSED, because(Code.PAUSED, by=by), now)
+        by = ending.reason.facts.get("by")
+        reason = ending.reason if by is None else _paused(workload, by)
+        return _moved(workload, State.PAUSED, reason, now)
     if ending.verdict is Verdict.PREEMPTED:
         by = ending.reason.facts.get("by", "")
         return _moved(workload, State.QUEUED, because(Code.REQUEUED, by=by), now)
@@ -329,6 +374,8 @@ def _retry_or_fail(workload: Workload, ending: Ending, now: float) -> Step:
         reason = because(Code.RETRY, cause=ending.reason.to_json(), number=used + 1, limit=limit, seconds=seconds)
         retries_used = {**workload.retries_used, cause: used + 1}
         return _moved(workload, State.QUEUED, reason, now, retries_used=retries_used, not_before=now + seconds)
+    if workload.spec.kind is Kind.ENV:  # what is installed in it is not lost with it: it can be started again
+        return _moved(_unwanted(workload), State.PAUSED, ending.reason, now)
     return _moved(workload, State.FAILED, ending.reason, now, ended_at=now, exit_code=ending.exit_code)
 
 
@@ -400,11 +447,13 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[..., Step]] = {
     (State.STARTING, PauseAsked): _pause_running,
     (State.STARTING, Preempted): _preempt,
     (State.STARTING, TimeUp): _time_up,
+    (State.STARTING, Rested): _rest,
     (State.RUNNING, Observed): _observe,
     (State.RUNNING, StopAsked): _stop_running,
     (State.RUNNING, PauseAsked): _pause_running,
     (State.RUNNING, Preempted): _preempt,
     (State.RUNNING, TimeUp): _time_up,
+    (State.RUNNING, Rested): _rest,
     (State.RUNNING, Saved): _saved,
     (State.STOPPING, Observed): _observe_stopping,
     (State.STOPPING, StopAsked): _stop_instead,

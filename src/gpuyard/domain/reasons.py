@@ -50,6 +50,10 @@ class Code(StrEnum):
     REPLACED = "story.replaced"  # job, by
     TAKES_PLACE = "story.takes_place"  # job
     GROUP_MERGED = "story.group_merged"  # source, target, by
+    IDLE_SOON = "story.idle_soon"  # idle_seconds, seconds
+    TIMER_SOON = "story.timer_soon"  # seconds
+    ASKED_ANEW = "story.asked_anew"  # changes
+    START_ASKED = "story.start_asked"  # by
     RETRY = "story.retry"  # cause, number, limit, seconds
     ADOPTED = "story.adopted"  # attempt
     IMAGE_NOT_USED = "story.image_not_used"  # image, engine
@@ -59,6 +63,10 @@ class Code(StrEnum):
     SUCCEEDED = "ended.succeeded"  # (none)
     STOPPED = "ended.stopped"  # by
     PAUSED = "ended.paused"  # by
+    IDLE = "ended.idle"  # idle_seconds
+    TIMER = "ended.timer"  # (none)
+    RESTS = "ended.rests"  # by
+    LEFT = "ended.left"  # (none) a dev environment ended by itself
     EXIT_CODE = "ended.exit_code"  # exit_code, replica
     SIGNALLED = "ended.signalled"  # signal, replica
     OUT_OF_MEMORY = "ended.out_of_memory"  # memory, replica

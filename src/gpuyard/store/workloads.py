@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from gpuyard.domain.errors import Conflict
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.workload import ENDED, Attempt, State, StoryEvent, Wanted, Workload
+from gpuyard.domain.workload import ENDED, Attempt, Kind, Spec, State, StoryEvent, Wanted, Workload
 from gpuyard.store import codec
 from gpuyard.store.bulk import execute_many
 from gpuyard.store.feed import note_change, note_changes
@@ -37,6 +37,7 @@ __all__ = [
     "EVERYTHING",
     "Visibility",
     "WorkloadFilter",
+    "ask_anew",
     "attempts",
     "count_live",
     "delete_ended_before",
@@ -56,6 +57,7 @@ __all__ = [
     "story",
     "want",
     "workdirs_named",
+    "workplace_named",
 ]
 
 KIND = "workload"  # as the change feed names them
@@ -220,6 +222,32 @@ def want(conn: sa.Connection, id: str, wanted: Wanted, by: str, now: float) -> b
     conn.execute(sa.update(workloads).where(workloads.c.id == id).values(values))
     note_change(conn, KIND, id)
     return True
+
+
+def ask_anew(conn: sa.Connection, before: Workload, spec: Spec, now: float, story: Sequence[StoryEvent]) -> bool:
+    """A dev environment that rests is to be started, perhaps with other resources: it asks for them from now on, as if
+    it were new. False when somebody changed it since `before` was read."""
+    values = {
+        "spec": codec.spec_to_text(spec),
+        "submitted_at": now,
+        "retries_used": codec.retries_to_text({}),
+        "version": before.version + 1,
+    }
+    is_it = (workloads.c.id == before.id, workloads.c.version == before.version)
+    if not conn.execute(sa.update(workloads).where(*is_it).values(values)).rowcount:
+        return False
+    if story:
+        conn.execute(_insert_story, [story_row(before.id, event) for event in story])
+    note_change(conn, KIND, before.id)
+    return True
+
+
+def workplace_named(conn: sa.Connection, owner: str, name: str) -> str | None:
+    """The id of this owner's dev environment of that name, among those that were not removed."""
+    query = sa.select(workloads.c.id).where(
+        sa.text(LIVE), workloads.c.owner == owner, workloads.c.kind == Kind.ENV.value, workloads.c.name == name
+    )
+    return conn.execute(query.order_by(workloads.c.submitted_at.desc())).scalars().first()
 
 
 def story(conn: sa.Connection, id: str) -> list[StoryEvent]:

@@ -8,6 +8,7 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
 from gpuyard.words import en_queue as queue
+from gpuyard.words.en_workplaces import WORKPLACES
 from gpuyard.words.facts import in_rough
 from gpuyard.words.language import Facts, Language, Template
 from gpuyard.words.policy_en import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
@@ -76,6 +77,7 @@ def _bad_value(facts: Facts) -> str:
 SENTENCES: Mapping[Code, Template] = {
     **POLICY_SENTENCES,
     **queue.QUEUE,
+    **WORKPLACES,
     Code.BROKEN_INPUT: (
         "It cannot be placed because something in it is broken: {problem:problem}[ ({detail})]. "
         "Stop it, correct that and submit it again."

@@ -12,6 +12,7 @@ from gpuyard.words.facts import in_rough
 from gpuyard.words.language import Facts, Language, Template
 from gpuyard.words.policy_zh import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
 from gpuyard.words.zh_asides import ASIDES
+from gpuyard.words.zh_workplaces import WORKPLACES
 
 
 def _exit_code(facts: Facts) -> str:
@@ -62,6 +63,7 @@ def _already_there(facts: Facts) -> str:
 SENTENCES: Mapping[Code, Template] = {
     **POLICY_SENTENCES,
     **queue.QUEUE,
+    **WORKPLACES,
     Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
     Code.SUBMITTED: "已提交[（{by}）]。",
     Code.REPLACED: "已由 {job} 代替，它的位置由对方继承[（由 {by} 操作）]。",
