@@ -26,7 +26,7 @@ MAX_FILE_LINES = 600
 # --- the map ------------------------------------------------------------------------------------------------------
 
 GROUND = {"domain"}
-FIRST_FLOOR = {"scheduling", "dialects", "words", "store", "engines", "devices", "files", "metrics"}
+FIRST_FLOOR = {"scheduling", "dialects", "words", "store", "engines", "devices", "files", "images", "metrics"}
 SECOND_FLOOR = {"world", "access"}
 MAY_IMPORT: dict[str, set[str]] = {
     "domain": set(),
@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 BUILDS_THE_WHOLE = "wiring"
 # Lazily, and for a reason: a database is brought back while no server runs that could be asked to.
-MAY_IMPORT_LAZILY = {("cli", "gpuyard.store.restore")}
+MAY_IMPORT_LAZILY = {("cli", "gpuyard.store.restore"), ("cli", "gpuyard.images.toolbox.build")}
 OPEN_TO_ALL = {"gpuyard.__version__"}
 PURE = {"domain", "scheduling", "dialects", "words"}
 CLIENT = {"domain", "words", "sdk", "cli", "gpuyard"}
