@@ -12,13 +12,9 @@ from gpuyard.domain.cluster import Card
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.rooms import Programs, RoomPlan, render_room
 from gpuyard.engines.seam import LaunchRequest
+from gpuyard.engines.variables import CONTROL_NODES, card_variables, person_variables, replica_variables
 
 BEACON = "saved"  # the file in a replica's beacon folder
-# Nodes that every job with a card of this type opens besides the card itself.
-CONTROL_NODES = {
-    "nvidia": ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"),
-    "ascend": ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,43 +104,13 @@ def environment(request: LaunchRequest, machine: Machine, cards: Sequence[Card])
     """Clean, not the server's. What the job's file says comes on top, what the platform says on top of that."""
     id = request.id
     home = str(machine.layout.home(request.owner))
-    basics = {
+    basics = person_variables(request.owner, home) | {
         "PATH": machine.programs.path,
-        "HOME": home,
-        "USER": request.owner,
-        "LOGNAME": request.owner,
         "SHELL": "/bin/sh",
-        "LANG": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",  # or a training's prints would reach the log only in large pieces, long after
         "TMPDIR": "/tmp" if machine.is_root else str(machine.layout.replica(id) / "tmp"),  # noqa: S108
     }
-    platform = {
-        "YARD_WORKLOAD": id.workload,
-        "YARD_ATTEMPT": str(id.attempt),
-        "YARD_ROLE": id.role,
-        "YARD_INDEX": str(id.index),
-        "YARD_REPLICA": str(id),
-        "YARD_CARD_PATHS": ":".join(card.path for card in cards if card.path),
-        "YARD_BEACON": str(machine.layout.beacon(id) / BEACON),
-    }
-    checkpoint = checkpoint_folder(request, Path(home))
-    if checkpoint is not None:
-        platform["YARD_CHECKPOINT"] = checkpoint
-    return basics | dict(request.env) | _card_variables(request, machine, cards) | platform
-
-
-def _card_variables(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> dict[str, str]:
-    """Which cards the frameworks take. Where only the given device nodes exist, drivers count them from 0."""
     hidden = machine.is_root and any(not card.simulated for card in cards)
-    numbers = range(len(cards)) if hidden else [card.index for card in cards]
-    visible = ",".join(str(number) for number in numbers)
-    physical = ",".join(str(card.index) for card in cards)
-    if not cards:
-        return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
-    if request.allotment.device == "ascend":
-        return {"ASCEND_VISIBLE_DEVICES": physical, "ASCEND_RT_VISIBLE_DEVICES": visible, "CUDA_VISIBLE_DEVICES": ""}
-    return {
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": visible,
-        "NVIDIA_VISIBLE_DEVICES": physical,
-    }
+    cards_given = card_variables(request.allotment.device, cards, hidden=hidden)
+    beacon = str(machine.layout.beacon(id) / BEACON)
+    platform = replica_variables(id, cards, beacon, checkpoint_folder(request, Path(home)))
+    return basics | dict(request.env) | cards_given | platform
