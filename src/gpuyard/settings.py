@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpuyard.domain.people import FIRST_BLOCK
 from gpuyard.domain.resources import GIB, MIB, parse_bytes
 
 
@@ -62,8 +63,9 @@ class Settings:
     """Most disk one replica's log may take; head and tail stay."""
     workdir_limit_bytes: int = 512 * MIB
     """Largest folder shipped with a job."""
-    first_uid: int = 310_000
-    """As root, users get system uids from here on: above every distribution's own ranges, below the sub-uid ranges."""
+    first_uid: int = FIRST_BLOCK
+    """As root, users and groups get blocks of 65,536 system numbers from here on: right above what systemd gives to
+    containers (up to 0x6FFFFFFF), far above sub-uid ranges, and below 2^31, which old programs and protocols end at."""
     control: ControlSettings = ControlSettings()
 
     @property

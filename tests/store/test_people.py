@@ -9,7 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from gpuyard.domain.errors import Conflict, NotFound
-from gpuyard.domain.people import Group, Membership, Quota, Role, User
+from gpuyard.domain.people import BLOCK, FIRST_BLOCK, MOST_BLOCKS, Group, Membership, Quota, Role, User
+from gpuyard.domain.reasons import Code
 from gpuyard.store import logins, people
 from gpuyard.store.database import Database
 from gpuyard.store.feed import changes_since
@@ -70,8 +71,24 @@ def test_a_uid_is_never_given_twice_even_after_its_user_is_gone(house: Database)
     with house.write() as conn:
         people.remove_user(conn, "dan")
         second = people.next_uid(conn, 70000)
-        far = people.next_uid(conn, 90000)
-    assert (first, second, far) == (70003, 70004, 90000)
+        far = people.next_uid(conn, 900_000)
+    assert (first, second, far) == (70000 + BLOCK, 70000 + 2 * BLOCK, 900_000)
+
+
+def test_blocks_of_numbers_do_not_overlap_and_numbers_of_older_versions_are_below_them(house: Database) -> None:
+    with house.write() as conn:
+        given = [people.next_uid(conn, FIRST_BLOCK) for _ in range(3)]
+    assert given == [FIRST_BLOCK, FIRST_BLOCK + BLOCK, FIRST_BLOCK + 2 * BLOCK]
+
+
+def test_when_all_blocks_are_given_out_the_next_one_is_refused_in_words(house: Database) -> None:
+    last = FIRST_BLOCK + (MOST_BLOCKS - 1) * BLOCK
+    with house.write() as conn:
+        people.create_user(conn, User("last", uid=last), None, 2.0)
+    assert last + BLOCK - 1 == 2**31 - 1
+    with pytest.raises(Conflict) as refused, house.write() as conn:
+        people.next_uid(conn, FIRST_BLOCK)
+    assert refused.value.reason.code is Code.NO_NUMBERS
 
 
 def test_removing_a_user_removes_what_proves_and_limits_it(house: Database) -> None:

@@ -31,7 +31,7 @@ class AccessRules:
     remember_seconds: float = 1.0
     """How long a revoked token can go on working in another server process; in this one it ends at once."""
     first_uid: int = 0
-    """Users and groups get system numbers from here on; 0: their work runs as whoever runs the server."""
+    """Users and groups get blocks of system numbers from here on; 0: their work runs as whoever runs the server."""
     single_user: bool = False
     """Not as root all work runs as one system user, so there can be only one."""
 
@@ -96,7 +96,7 @@ class Access:
         return FirstAdmin(FIRST_ADMIN, password)
 
     def next_number(self, conn: Connection) -> int:
-        """A system user or group number for someone new."""
+        """A system user or group number for someone new, the first of their block."""
         return people.next_uid(conn, self.rules.first_uid) if self.rules.first_uid else 0
 
     # --- who asks -------------------------------------------------------------------------------------------------

@@ -9,6 +9,13 @@ from enum import StrEnum
 NAME_RULE = re.compile(r"^[a-z][a-z0-9_-]{0,31}\Z")
 
 
+# As root every user and every group has a block of system numbers. A user's first one is who they are on the machine,
+# the whole block is who they can be inside a container, where they are root. A group's first one is its group number.
+BLOCK = 65_536
+FIRST_BLOCK = 0x7000_0000
+MOST_BLOCKS = 4096
+
+
 class Role(StrEnum):
     """What a person is: to the whole platform (admin) or to one group (lead, member)."""
 
@@ -28,7 +35,7 @@ class User:
     name: str
     admin: bool = False
     memberships: tuple[Membership, ...] = ()
-    uid: int = 0  # the system user its work runs as; 0 means: as whoever runs the server
+    uid: int = 0  # the system user its work runs as, and its own group; 0 means: as whoever runs the server
     active: bool = True
     must_change_password: bool = False
 

@@ -126,6 +126,7 @@ class Code(StrEnum):
     WRONG_STATE = "refused.wrong_state"  # action, state
     IN_USE = "refused.in_use"  # what, name, by
     SINGLE_USER = "refused.single_user"  # (none)
+    NO_NUMBERS = "refused.no_numbers"  # limit
     ENGINE_CANNOT = "refused.engine_cannot"  # engine, what
     IMAGE_REFUSED = "refused.image_refused"  # image, engine
     BUSY_STORE = "refused.busy_store"  # seconds
@@ -136,6 +137,13 @@ class Code(StrEnum):
     GENERATION_MOVED = "refused.generation_moved"  # what
     PRIORITY_CEILING = "refused.priority_ceiling"  # asked, ceiling, role
     SAME_KEY_OTHER_JOB = "refused.same_key_other_job"  # key
+    NOT_RUNNING = "refused.not_running"  # what, name, state
+    WHICH_ENVIRONMENT = "refused.which_environment"  # user, names
+    NO_ENVIRONMENT = "refused.no_environment"  # names
+    NO_FORWARDING = "refused.no_forwarding"  # what, target
+    NO_SFTP = "refused.no_sftp"  # (none)
+    TOO_MANY_AT_ONCE = "refused.too_many_at_once"  # what, limit
+    LOGIN_OVER = "refused.login_over"  # (none)
 
 
 NEVER_STARTS = frozenset(

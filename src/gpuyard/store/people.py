@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from gpuyard.domain.errors import Conflict, NotFound
-from gpuyard.domain.people import Group, Membership, Quota, Role, User
+from gpuyard.domain.people import BLOCK, MOST_BLOCKS, Group, Membership, Quota, Role, User
 from gpuyard.domain.reasons import Code, because
 from gpuyard.store import facts
 from gpuyard.store.feed import note_change
@@ -73,13 +73,16 @@ def remove_user(conn: sa.Connection, name: str) -> None:
 
 
 def next_uid(conn: sa.Connection, start: int) -> int:
-    """A system user or group number never given before, `start` or above.
+    """The first of a block of system numbers never given before, blocks counted from `start`.
 
     Numbers of removed users are not given again: files on disk still belong to them.
     """
     last = int(facts.get(conn, _LAST_UID) or 0)
     in_use = [conn.execute(sa.select(sa.func.max(column))).scalar() or 0 for column in (users.c.uid, groups.c.gid)]
-    uid = max(start, last + 1, *(number + 1 for number in in_use))
+    block = (max(last, *in_use, start - 1) - start) // BLOCK + 1
+    if block >= MOST_BLOCKS:
+        raise Conflict(because(Code.NO_NUMBERS, limit=MOST_BLOCKS))
+    uid = start + block * BLOCK
     facts.put(conn, _LAST_UID, str(uid))
     return uid
 

@@ -12,6 +12,7 @@ from gpuyard.words.en_workplaces import WORKPLACES
 from gpuyard.words.facts import in_rough
 from gpuyard.words.language import Facts, Language, Template
 from gpuyard.words.policy_en import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
+from gpuyard.words.ssh_en import SSH_NOUNS, SSH_PROBLEMS, SSH_SENTENCES
 
 
 def _cards_simulated(facts: Facts) -> str:
@@ -76,6 +77,7 @@ def _bad_value(facts: Facts) -> str:
 
 SENTENCES: Mapping[Code, Template] = {
     **POLICY_SENTENCES,
+    **SSH_SENTENCES,
     **queue.QUEUE,
     **WORKPLACES,
     Code.BROKEN_INPUT: (
@@ -142,6 +144,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.BAD_CSRF: "The page is out of date. Reload it and try again.",
     Code.WRONG_STATE: _wrong_state,
     Code.IN_USE: "The {what:noun}[ {name}] is in use[ by {by}].",
+    Code.NO_NUMBERS: "Every user and every group has system numbers of its own, and all {limit} are given out.",
     Code.SINGLE_USER: (
         "This server does not run as root, so all work would run as the same system user: it can only have one user. "
         "Start it as root to have several."
@@ -167,6 +170,7 @@ SENTENCES: Mapping[Code, Template] = {
 
 PROBLEMS: Mapping[str, str] = {
     **POLICY_PROBLEMS,
+    **SSH_PROBLEMS,
     Problem.YAML_SYNTAX: "this is not valid YAML[ ({detail})]",
     Problem.TAB: "there is a tab; YAML is indented with spaces only",
     Problem.COLON_MISSING: "a colon is missing; write `key: value`",
@@ -252,6 +256,7 @@ STATES: Mapping[State, str] = {state: state.value for state in State}
 
 NOUNS: Mapping[str, str] = {
     **POLICY_NOUNS,
+    **SSH_NOUNS,
     "workload": "job",
     "workdir": "shipped folder",
     "job_file": "job file",

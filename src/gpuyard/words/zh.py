@@ -11,6 +11,7 @@ from gpuyard.words import zh_queue as queue
 from gpuyard.words.facts import in_rough
 from gpuyard.words.language import Facts, Language, Template
 from gpuyard.words.policy_zh import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
+from gpuyard.words.ssh_zh import SSH_NOUNS, SSH_PROBLEMS, SSH_SENTENCES
 from gpuyard.words.zh_asides import ASIDES
 from gpuyard.words.zh_workplaces import WORKPLACES
 
@@ -62,6 +63,7 @@ def _already_there(facts: Facts) -> str:
 
 SENTENCES: Mapping[Code, Template] = {
     **POLICY_SENTENCES,
+    **SSH_SENTENCES,
     **queue.QUEUE,
     **WORKPLACES,
     Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
@@ -114,6 +116,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.BAD_CSRF: "页面已过期，请刷新后重试。",
     Code.WRONG_STATE: _wrong_state,
     Code.IN_USE: "{what:noun}[ {name} ]正在被使用[（{by}）]。",
+    Code.NO_NUMBERS: "每个用户和每个组都有自己的系统编号，{limit} 个已全部用完。",
     Code.SINGLE_USER: (
         "这个服务不是以 root 启动的，所有任务都会用同一个系统用户运行，所以只能有一个用户。需要多个用户请以 root 启动。"
     ),
@@ -130,6 +133,7 @@ SENTENCES: Mapping[Code, Template] = {
 
 PROBLEMS: Mapping[str, str] = {
     **POLICY_PROBLEMS,
+    **SSH_PROBLEMS,
     Problem.YAML_SYNTAX: "YAML 语法有误[（{detail}）]",
     Problem.TAB: "这里有制表符（Tab），YAML 只能用空格缩进",
     Problem.COLON_MISSING: "缺少冒号，请写成 `key: value`",
@@ -215,6 +219,7 @@ STATES: Mapping[State, str] = {
 
 NOUNS: Mapping[str, str] = {
     **POLICY_NOUNS,
+    **SSH_NOUNS,
     **{state.value: word for state, word in STATES.items()},
     "workload": "任务",
     "job": "任务",
