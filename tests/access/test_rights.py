@@ -38,6 +38,11 @@ TABLE = [
     (MEMBER, Action.CONTROL_WORKLOAD, MARAS_JOB, True),
     (MEMBER, Action.SEE_WORKLOAD, Work("job3", owner="lena", group="vision"), False),
     (MEMBER, Action.SEE_WORKLOAD, OTTOS_JOB, False),
+    # Entering: it is like a home, so a lead stays outside.
+    (MEMBER, Action.ENTER_WORKLOAD, MARAS_JOB, True),
+    (ADMIN, Action.ENTER_WORKLOAD, MARAS_JOB, True),
+    (LEAD, Action.ENTER_WORKLOAD, MARAS_JOB, False),
+    (OTHER, Action.ENTER_WORKLOAD, MARAS_JOB, False),
     # Submitting: only as oneself, only into one's own groups.
     (MEMBER, Action.SUBMIT, Work("new", owner="mara", group="vision"), True),
     (MEMBER, Action.SUBMIT, Work("new", owner="mara", group="speech"), False),

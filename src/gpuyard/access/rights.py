@@ -26,9 +26,13 @@ class Action(StrEnum):
     SEE_TOKENS = "token.list"
     MAKE_TOKEN = "token.create"  # noqa: S105
     REVOKE_TOKEN = "token.revoke"  # noqa: S105
+    SEE_KEYS = "key.list"
+    ADD_KEY = "key.add"
+    REMOVE_KEY = "key.remove"
     SEE_WORKLOAD = "workload.show"
     SUBMIT = "workload.submit"
     CONTROL_WORKLOAD = "workload.control"
+    ENTER_WORKLOAD = "workload.enter"
     SHIP_FOLDER = "workdir.upload"
     SEE_CLUSTER = "cluster.show"
     CORDON = "node.cordon"
@@ -116,7 +120,15 @@ class TokenOf:
     expires_at: float | None = None
 
 
-Target = Work | Person | InGroup | Seat | Limit | TokenOf
+@dataclass(frozen=True, slots=True)
+class KeyOf:
+    """A public key for SSH, existing or wanted."""
+
+    name: str
+    user: str
+
+
+Target = Work | Person | InGroup | Seat | Limit | TokenOf | KeyOf
 _KIND: Mapping[type[Target], str] = {
     Work: "workload",
     Person: "user",
@@ -124,6 +136,7 @@ _KIND: Mapping[type[Target], str] = {
     Seat: "group",
     Limit: "group",
     TokenOf: "token",
+    KeyOf: "key",
 }
 
 
@@ -142,6 +155,13 @@ def _own_or_led(actor: Actor, target: Target | None) -> bool:
     if not isinstance(target, Work):
         return target is None
     return actor.is_admin or target.owner == actor.name or actor.user.leads(target.group)
+
+
+def _own(actor: Actor, target: Target | None) -> bool:
+    """A lead sees and stops a member's work, but does not sit down in it: it is like a home."""
+    if not isinstance(target, Work):
+        return target is None
+    return actor.is_admin or target.owner == actor.name
 
 
 def _into_own_group(actor: Actor, target: Target | None) -> bool:
@@ -191,6 +211,15 @@ def _own_token(actor: Actor, target: Target | None) -> bool:
     return target is None or actor.is_admin or (isinstance(target, TokenOf) and target.user == actor.name)
 
 
+def _own_key(actor: Actor, target: Target | None) -> bool:
+    return target is None or actor.is_admin or (isinstance(target, KeyOf) and target.user == actor.name)
+
+
+def _key_for_oneself(actor: Actor, target: Target | None) -> bool:
+    """Not even an admin adds one for somebody else: it would let them in as that person."""
+    return target is None or (isinstance(target, KeyOf) and target.user == actor.name)
+
+
 def _no_wider_token(actor: Actor, target: Target | None) -> bool:
     """A token made by a token reaches no further and lasts no longer. For others only an admin with full reach."""
     if not isinstance(target, TokenOf):
@@ -217,9 +246,13 @@ RULES: Mapping[Action, Rule] = {
     Action.SEE_TOKENS: Rule(Scope.READ, _own_token, _own_token),
     Action.MAKE_TOKEN: Rule(Scope.WRITE, _no_wider_token),
     Action.REVOKE_TOKEN: Rule(Scope.WRITE, _own_token, _own_token),
+    Action.SEE_KEYS: Rule(Scope.READ, _own_key, _own_key),
+    Action.ADD_KEY: Rule(Scope.ADMIN, _key_for_oneself),  # it outlives the token it is added with: full reach only
+    Action.REMOVE_KEY: Rule(Scope.WRITE, _own_key, _own_key),
     Action.SEE_WORKLOAD: Rule(Scope.READ, _own_or_led, _own_or_led),
     Action.SUBMIT: Rule(Scope.WRITE, _into_own_group),
     Action.CONTROL_WORKLOAD: Rule(Scope.WRITE, _own_or_led, _own_or_led),
+    Action.ENTER_WORKLOAD: Rule(Scope.WRITE, _own, _own_or_led),
     Action.SHIP_FOLDER: Rule(Scope.WRITE, _anyone),
     Action.SEE_CLUSTER: Rule(Scope.READ, _anyone),
     Action.CORDON: Rule(Scope.ADMIN, _admin),

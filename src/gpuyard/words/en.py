@@ -279,6 +279,7 @@ NOUNS: Mapping[str, str] = {
     "workload.show": "see this job",
     "workload.submit": "submit work in this group",
     "workload.control": "stop, pause, resume or rerun this job",
+    "workload.enter": "enter it; only its owner and admins do",
     "workdir.upload": "ship a folder",
     "cluster.show": "see the machines",
     "node.cordon": "take a machine out of use",

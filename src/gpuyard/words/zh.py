@@ -264,6 +264,7 @@ NOUNS: Mapping[str, str] = {
     "workload.show": "查看这个任务",
     "workload.submit": "在这个组里提交任务",
     "workload.control": "停止、暂停、恢复或重新运行这个任务",
+    "workload.enter": "进入它；只有所有者和管理员可以",
     "workdir.upload": "上传文件夹",
     "cluster.show": "查看机器",
     "node.cordon": "停用机器",
