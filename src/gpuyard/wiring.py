@@ -224,7 +224,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     series = Series(settings.data / "metrics.db")
     executor = ThreadPoolExecutor(settings.control.launch_threads, "launch")
     control = Control(database, lock, engine, executor, clock, settings.control, workdirs.path)
-    sampler = Sampler(engine, series, lambda: control.watched, clock, settings.control.sample_seconds)
+    sampler = Sampler(engine, series, lambda: control.watched, clock, settings.control.sample_seconds, control.busy)
     keeper = Housekeeper(database, engine, workdirs, settings.data / "backups", clock, settings.control)
     view = View(database, clock)
     parts = Parts(

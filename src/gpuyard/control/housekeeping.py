@@ -12,7 +12,7 @@ from gpuyard.domain.errors import YardError
 from gpuyard.engines.seam import KeepsLogs
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.settings import ControlSettings
-from gpuyard.store import logins, sharing
+from gpuyard.store import gates, logins, sharing, workplaces
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.backup import backup
 from gpuyard.store.database import Database
@@ -56,6 +56,7 @@ class Housekeeper:
 
     def look(self) -> None:
         now = self._clock()
+        self.clear_out()
         if self._backup_is_due(now):
             self.back_up(now)
         marker = self._backups / ".tidied"
@@ -80,10 +81,20 @@ class Housekeeper:
         log.info("backup written: %s", target)
         return target
 
+    def clear_out(self) -> None:
+        """What was installed in dev environments that their owners removed."""
+        with self._database.read() as conn:
+            gone = workplaces.gone(conn)
+        for id in gone:
+            if self._forget(id):
+                with self._database.write() as conn:
+                    workplaces.forget(conn, id)
+
     def tidy(self, now: float) -> None:
         """Old workloads with their logs and run times, sessions that are over, shipped folders that nothing names."""
         with self._database.write() as conn:
             logins.remove_expired_sessions(conn, now)
+            gates.remove_expired(conn, now)
             prune(conn, now)
         if self._settings.keep_days > 0:
             self._remove_old_workloads(now - self._settings.keep_days * DAY)
@@ -93,12 +104,14 @@ class Housekeeper:
             named = workload_rows.workdirs_named(conn)
         self._workdirs.prune(named, now - WORKDIR_GRACE_SECONDS)
 
-    def _forget(self, workload: str) -> None:
+    def _forget(self, workload: str) -> bool:
         """One folder that cannot be removed must not keep the others."""
         try:
             self._engine.forget(workload)
         except (YardError, OSError):
             log.exception("the files of %s could not be removed", workload)
+            return False
+        return True
 
     def _remove_old_workloads(self, before: float) -> None:
         while True:

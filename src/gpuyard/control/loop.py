@@ -17,18 +17,21 @@ from gpuyard.control.launching import Launcher, LaunchResult, render
 from gpuyard.control.observing import WATCHED, Observer
 from gpuyard.control.placing import decided
 from gpuyard.control.progress import ProgressWatch
+from gpuyard.control.resting import BusyWatch, due, environments
 from gpuyard.control.telling import Teller
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import Unavailable
-from gpuyard.domain.lifecycle import Launched, LaunchFailed, PauseAsked, ResumeAsked, Saved, StopAsked, TimeUp
+from gpuyard.domain.lifecycle import Launched, LaunchFailed, PauseAsked, Rested, ResumeAsked, Saved, StopAsked, TimeUp
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ReplicaId, State, StoryEvent, Wanted, Workload
 from gpuyard.engines.seam import Engine, LaunchRequest
 from gpuyard.scheduling.plan import decide
 from gpuyard.settings import ControlSettings
 from gpuyard.store import nodes as node_rows
+from gpuyard.store import workplaces
 from gpuyard.store.control_lock import ControlLock, LostControl
 from gpuyard.store.database import Database
+from gpuyard.store.workplaces import Workplace
 from gpuyard.world.picture import Picture
 
 log = logging.getLogger(__name__)
@@ -68,6 +71,7 @@ class Control:
         self._next_full_pass = self._next_sweep = self._next_audit = 0.0
         self._adopting = True
         self.picture = Picture(database)
+        self.busy = BusyWatch(clock())  # the sampler tells it what replicas use
         self.progress = ProgressWatch(engine, settings.progress_seconds)  # a thread of its own runs it
         self.watched: tuple[ReplicaId, ...] = ()  # replicas that live, for the sampler; replaced whole now and then
 
@@ -142,6 +146,8 @@ class Control:
             changes.apply(id, Saved(progress.saved_at, progress.step), now)
         self._heed_wishes(changes, now, full=full)
         self._watch_durations(changes, now, full=full)
+        if full:
+            self._rest_environments(changes, now)
         if changes:
             self._observer.look_at(changes.write(self._database, self._lock, now))
             self._look_at_nodes(now)
@@ -212,6 +218,23 @@ class Control:
             attempt = workload.attempt
             if attempt is not None and attempt.started_at and now - attempt.started_at >= workload.spec.max_seconds:
                 changes.apply(id, TimeUp(), now)
+
+    def _rest_environments(self, changes: Changes, now: float) -> None:
+        """Stop those that nobody uses or whose timer has run out; tell the owners of those that will be."""
+        running = environments(self.picture.in_state(State.RUNNING))
+        if not running:
+            return
+        with self._database.read() as conn:
+            places = workplaces.get_many(conn, [env.id for env in running])
+        for env in running:
+            replicas = [replica.id for replica in env.attempt.replicas] if env.attempt else []
+            found = due(env, places.get(env.id, Workplace()), self.busy.busy_at(replicas), now)
+            if found is not None and found.stops:
+                changes.apply(env.id, Rested(found.reason), now)
+            elif found is not None:
+                with self._database.write() as conn:
+                    workplaces.warned(conn, env.id, now)
+                changes.tell(env.id, [StoryEvent(now, found.reason, env.state, env.attempts_made)])
 
     # --- placing ---------------------------------------------------------------------------------------------------
 

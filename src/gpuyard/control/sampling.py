@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from gpuyard.control.resting import BusyWatch
 from gpuyard.domain.workload import ReplicaId
 from gpuyard.engines.seam import ReadsUsage
 from gpuyard.metrics.series import Series
@@ -23,12 +24,14 @@ class Sampler:
         running: Callable[[], tuple[ReplicaId, ...]],
         clock: Callable[[], float],
         every_seconds: float,
+        busy: BusyWatch,
     ) -> None:
         self._engine = engine
         self._series = series
         self._running = running
         self._clock = clock
         self._every = every_seconds
+        self._busy = busy
         self._over = threading.Event()
 
     def run(self) -> None:
@@ -40,8 +43,11 @@ class Sampler:
 
     def sample(self) -> None:
         replicas = self._running()
-        if replicas:
-            self._series.add(self._clock(), self._engine.usage(replicas))
+        if not replicas:
+            return
+        now, usages = self._clock(), self._engine.usage(replicas)
+        self._busy.note(now, usages)
+        self._series.add(now, usages)
 
     def end(self) -> None:
         self._over.set()
