@@ -33,13 +33,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(FIRST_FLOOR, GROUND),
     "engines": GROUND | {"devices"},
     **dict.fromkeys(SECOND_FLOOR, GROUND | FIRST_FLOOR),
-    **dict.fromkeys(("control", "api"), GROUND | FIRST_FLOOR | SECOND_FLOOR),
+    **dict.fromkeys(("control", "api", "gateway"), GROUND | FIRST_FLOOR | SECOND_FLOOR),
     "sdk": GROUND,
     "cli": GROUND | {"sdk", "words"},
     "settings": GROUND,
     "gpuyard": {"sdk"},  # the package itself: what `import gpuyard` gives
 }
 BUILDS_THE_WHOLE = "wiring"
+STANDALONE = {"supervision", "inside"}
 # Lazily, and for a reason: a database is brought back while no server runs that could be asked to.
 MAY_IMPORT_LAZILY = {("cli", "gpuyard.store.restore"), ("cli", "gpuyard.images.toolbox.build")}
 OPEN_TO_ALL = {"gpuyard.__version__"}
@@ -109,8 +110,8 @@ class Module:
 
     @property
     def is_standalone(self) -> bool:
-        """The supervisor: started by path, it must run while the rest of gpuyard is being replaced."""
-        return bool({"supervision", "supervisor"} & set(self.parts))
+        """Supervisor and porter: started by path, they must run while the rest of gpuyard is being replaced."""
+        return bool({"supervisor", *STANDALONE} & set(self.parts))
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -232,12 +233,12 @@ def the_client_needs_no_server_library(module: Module) -> Iterator[str]:
             yield f"{module.at(imported.line)}: {module.room} is part of the client and imports {imported.module}"
 
 
-def the_supervisor_stands_alone(module: Module) -> Iterator[str]:
+def supervisor_and_porter_stand_alone(module: Module) -> Iterator[str]:
     if not module.is_standalone:
         return
     for imported in module.imports:
-        if third_party(imported) or (imported.top == "gpuyard" and "supervision" not in imported.module.split(".")):
-            yield f"{module.at(imported.line)}: the supervisor imports {imported.module}"
+        if third_party(imported) or (imported.top == "gpuyard" and not STANDALONE & set(imported.module.split("."))):
+            yield f"{module.at(imported.line)}: what stands alone imports {imported.module}"
 
 
 def everything_says_what_it_is_for(module: Module) -> Iterator[str]:
@@ -263,7 +264,7 @@ RULES: tuple[Rule, ...] = (
     pure_rooms_touch_nothing,
     only_the_store_speaks_sql,
     the_client_needs_no_server_library,
-    the_supervisor_stands_alone,
+    supervisor_and_porter_stand_alone,
     everything_says_what_it_is_for,
     nothing_grows_too_large,
 )
@@ -331,9 +332,12 @@ PLANTED: list[tuple[Rule, str, str]] = [
     (only_the_store_speaks_sql, "api/a.py", "statement = f'UPDATE workloads SET state = {state}'"),
     (the_client_needs_no_server_library, "sdk/a.py", "import yaml"),
     (the_client_needs_no_server_library, "cli/a.py", "def f():\n    import uvicorn"),
-    (the_supervisor_stands_alone, "engines/supervision/a.py", "import psutil"),
-    (the_supervisor_stands_alone, "engines/supervision/a.py", "from gpuyard.domain.workload import Seen"),
-    (the_supervisor_stands_alone, "engines/supervision/a.py", "from ..seam import Engine"),
+    (supervisor_and_porter_stand_alone, "engines/supervision/a.py", "import psutil"),
+    (supervisor_and_porter_stand_alone, "engines/supervision/a.py", "from gpuyard.domain.workload import Seen"),
+    (supervisor_and_porter_stand_alone, "engines/supervision/a.py", "from ..seam import Engine"),
+    (supervisor_and_porter_stand_alone, "engines/inside/a.py", "from ..seam import Engine"),
+    (imports_go_one_way, "gateway/a.py", "from gpuyard.api.models import Job"),
+    (imports_go_one_way, "control/a.py", "from gpuyard.gateway.broker import main"),
     (everything_says_what_it_is_for, "store/__init__.py", ""),
     (nothing_grows_too_large, "store/a.py", "x = 1\n" * (MAX_FILE_LINES + 1)),
     (nothing_grows_too_large, "store/a.py", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES),
@@ -343,6 +347,8 @@ FINE: list[tuple[str, str]] = [
     ("scheduling/a.py", "from gpuyard.domain.workload import Spec\nfrom gpuyard.scheduling import b\nfrom . import c"),
     ("engines/a.py", "from gpuyard.devices.probe import Probe\nfrom gpuyard.settings import Settings"),
     ("control/a.py", "from gpuyard.world.picture import Picture\nfrom gpuyard.engines.seam import Engine"),
+    ("gateway/a.py", "from gpuyard.store import gates\nfrom gpuyard.access.rights import may"),
+    ("engines/process/supervision/a.py", "from ...inside import preflight"),
     ("cli/up.py", "def up():\n    from gpuyard.wiring import build\n    import gpuyard.sdk.client"),
     ("cli/keeping.py", "def restore():\n    from gpuyard.store.restore import restore"),
     ("api/a.py", "from gpuyard import __version__"),
