@@ -111,8 +111,8 @@ def test_started_with_other_resources_it_asks_for_those_from_now_on(yard: Yard) 
     before = yard.get(id)
     wider = replace(before.spec, roles=a_job(cards=4, env=sim(1000)).spec.roles)
     with yard.database.write() as conn:
-        assert rows.ask_anew(conn, before, wider, yard.time, [])
-        assert not rows.ask_anew(conn, before, wider, yard.time, [])
+        assert rows.amend(conn, before, wider, [], asked_at=yard.time)
+        assert not rows.amend(conn, before, wider, [], asked_at=yard.time)
         rows.want(conn, id, Wanted.RUN, "ann", yard.time)
     yard.pass_time(steps=8)
     after = yard.get(id)
@@ -128,7 +128,7 @@ def test_the_picture_in_memory_knows_what_it_asks_for_anew(yard: Yard) -> None:
     yard.pass_time(steps=8)
     before = yard.get(id)
     with yard.database.write() as conn:
-        rows.ask_anew(conn, before, replace(before.spec, idle_seconds=5.0), yard.time, [])
+        rows.amend(conn, before, replace(before.spec, idle_seconds=5.0), [])
     yard.pass_time()
     assert yard.control.picture.live[id] == yard.get(id)
     assert yard.control.picture.audit() == []

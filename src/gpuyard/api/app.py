@@ -10,7 +10,22 @@ from collections.abc import AsyncIterator
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from gpuyard.api import admin, cluster, groups, logs, merging, policy, session, tokens, users, why, workloads
+from gpuyard.api import (
+    admin,
+    cluster,
+    environments,
+    gateway_info,
+    groups,
+    keys,
+    logs,
+    merging,
+    policy,
+    session,
+    tokens,
+    users,
+    why,
+    workloads,
+)
 from gpuyard.api.crowd import Crowd
 from gpuyard.api.description import describe
 from gpuyard.api.errors import answer_errors
@@ -23,6 +38,22 @@ from gpuyard.api.together import Together
 from gpuyard.api.uploads import Uploads
 from gpuyard.domain.errors import YardError
 
+NOUNS = (
+    workloads,
+    environments,
+    why,
+    logs,
+    cluster,
+    session,
+    tokens,
+    keys,
+    gateway_info,
+    users,
+    groups,
+    merging,
+    policy,
+    admin,
+)
 TIDY_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 
@@ -44,7 +75,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.crowd = Crowd(parts.limits.live_workloads_per_user)
     app.state.uploads = Uploads(parts.limits)
     app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
-    for noun in (workloads, why, logs, cluster, session, tokens, users, groups, merging, policy, admin):
+    for noun in NOUNS:
         app.include_router(noun.doors)
     answer_errors(app)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

@@ -24,9 +24,9 @@ from gpuyard.domain.people import User
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.workload import Spec, State, StoryEvent, Wanted, Workload
+from gpuyard.domain.workload import Kind, Spec, State, StoryEvent, Wanted, Workload
 from gpuyard.scheduling.strands import strands
-from gpuyard.store import people
+from gpuyard.store import people, workplaces
 from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
 
@@ -56,6 +56,8 @@ def read_job_file(body: bytes, content_type: str, default_device: str, policy: P
 
 def job_file(workload: Workload, policy: Policy) -> dict[str, Any]:
     """The file it came from. The priority is left out only where leaving it out means the same today."""
+    if workload.spec.kind is Kind.ENV:
+        return native.write_workplace(workload.spec, workload.group)
     data = native.write_job(workload.spec, workload.group)
     data.pop("priority", None)
     is_usual = workload.spec.priority == policy.priorities[NORMAL]
@@ -109,7 +111,8 @@ def problems_of(caller: Caller, spec: Spec) -> list[Reason]:
     """What stands in the way on the server's side although the file itself is well."""
     problems = []
     image = image_of(spec)
-    if image and not caller.parts.images.uses_images and caller.parts.images.refuses:
+    needs_it = caller.parts.images.refuses or spec.kind is Kind.ENV  # what is installed in an image is why it is named
+    if image and not caller.parts.images.uses_images and needs_it:
         problems.append(because(Code.IMAGE_REFUSED, image=image, engine=caller.parts.images.engine))
     if spec.workdir is not None and not caller.parts.workdirs.has(caller.actor.name, spec.workdir):
         problems.append(because(Code.NOT_FOUND, what="workdir", name=spec.workdir))
@@ -146,6 +149,7 @@ class Submission:
     key: str | None
     digest: str
     instead_of: Workload | None = None  # a waiting one that it takes the place of
+    stop_at: float | None = None  # of a dev environment: its timer
 
 
 def check(caller: Caller, job: native.JobFile, policy: Policy, key: str | None, digest: str) -> Submission:
@@ -189,11 +193,21 @@ def _writer(caller: Caller, submission: Submission) -> Callable[[Connection], tu
         caller.crowd.let_in(conn, workload.owner, now)
         if waiting is not None:
             _make_way(caller, conn, waiting.id, workload.id)
+        if workload.spec.kind is Kind.ENV:
+            _require_new_name(conn, workload)
         rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
+        if workload.spec.kind is Kind.ENV:
+            workplaces.add(conn, workload.id, submission.stop_at)
         audit.record(conn, actor, Action.SUBMIT, workload.id, now, facts=facts)
         return workload, True
 
     return write_down
+
+
+def _require_new_name(conn: Connection, env: Workload) -> None:
+    """Environments are called by their names, so nobody has two of one name."""
+    if rows.workplace_named(conn, env.owner, env.spec.name) is not None:
+        raise BadInput(because(Code.ALREADY_THERE, what="workplace", name=env.spec.name))
 
 
 def instead_of(caller: Caller, submission: Submission, waiting: Workload) -> Submission:

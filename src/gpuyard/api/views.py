@@ -90,16 +90,18 @@ def cards_of(workload: Workload) -> tuple[int, str | None]:
 
 
 def workload_out(workload: Workload, glasses: Glasses) -> models.WorkloadOut:
-    return models.WorkloadOut(**_common(workload, glasses))
+    return models.WorkloadOut(**workload_fields(workload, glasses))
 
 
 def answered(workload: Workload, warnings: Iterable[Reason], glasses: Glasses) -> models.Answered:
-    return models.Answered(**_common(workload, glasses), warnings=[glasses.say(warning) for warning in warnings])
+    return models.Answered(
+        **workload_fields(workload, glasses), warnings=[glasses.say(warning) for warning in warnings]
+    )
 
 
 def workload_detail(workload: Workload, attempts: Iterable[Attempt], glasses: Glasses) -> models.WorkloadDetail:
     return models.WorkloadDetail(
-        **_common(workload, glasses),
+        **workload_fields(workload, glasses),
         roles=[_role(role) for role in workload.spec.roles],
         attempts=[attempt_out(attempt, glasses) for attempt in attempts],
         retries_used={cause.value: number for cause, number in workload.retries_used.items()},
@@ -111,7 +113,7 @@ def workload_detail(workload: Workload, attempts: Iterable[Attempt], glasses: Gl
     )
 
 
-def _common(workload: Workload, glasses: Glasses) -> dict[str, Any]:
+def workload_fields(workload: Workload, glasses: Glasses) -> dict[str, Any]:
     milli, device = cards_of(workload)
     reason = glasses.reason(workload.reason)
     return {

@@ -20,7 +20,7 @@ from gpuyard.domain.errors import BadInput, Conflict
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
-from gpuyard.domain.workload import ENDED, State, Wanted, Workload
+from gpuyard.domain.workload import ENDED, Kind, State, Wanted, Workload
 from gpuyard.store import workloads as rows
 from gpuyard.store.workloads import WorkloadFilter
 
@@ -258,10 +258,14 @@ def resume(caller: Controlling, ref: Ref) -> Any:
 def _wish(caller: Caller, ref: str, verb: str, wanted: Wanted) -> models.Answered:
     with caller.parts.database.write() as conn:
         workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        if workload.spec.kind is Kind.ENV and wanted is Wanted.STOP:
+            wanted = Wanted.PAUSE  # what is installed in it goes only with `yard env rm`
         if not _possible(workload, wanted):
             raise Conflict(_wrong_state(workload, verb))
         has_ended = workload.state in ENDED
         if workload.wanted is not wanted and not has_ended:
+            if workload.spec.kind is Kind.ENV and wanted is Wanted.RUN:
+                rows.amend(conn, workload, workload.spec, [], asked_at=caller.now)
             rows.want(conn, workload.id, wanted, caller.actor.name, caller.now)
             audit.record(conn, caller.actor, f"workload.{verb}", workload.id, caller.now)
         after = rows.get(conn, workload.id) or workload
@@ -300,6 +304,9 @@ async def rerun(
 def _read_rerun(caller: Caller, ref: str, changes: models.RerunIn, key: str | None) -> submitting.Submission:
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
+    if workload.spec.kind is not Kind.JOB:
+        facts = {"problem": Problem.NOT_A_JOB.value, "value": workload.spec.name}
+        raise BadInput(because(Code.BAD_VALUE, at="", **facts))
     policy = caller.policies.known(caller.now)
     data = submitting.job_file(workload, policy)
     for path, value in changes.set.items():

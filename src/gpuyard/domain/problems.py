@@ -58,6 +58,9 @@ class Problem(StrEnum):
     CARDS = "rule.cards"
     DURATION = "rule.duration"  # most
     JOB_NAME = "rule.job_name"
+    WORKPLACE_NAME = "rule.workplace_name"
+    NOT_CHANGED = "rule.not_changed"
+    NOT_A_JOB = "rule.not_a_job"
     PERSON_NAME = "rule.person_name"
     ROLE_NAME = "rule.role_name"
     ENV_NAME = "rule.env_name"
@@ -90,3 +93,13 @@ class Problem(StrEnum):
     SAME_GROUP = "group.same"
     SEVERAL_GROUPS = "group.several"  # allowed
     SAME_WORKLOAD = "workload.same"
+
+    # A public key cannot be used.
+    SSH_KEY = "key.none"
+    SSH_KEY_BROKEN = "key.broken"
+    SSH_KEY_KIND = "key.kind"  # kind, allowed
+    SSH_KEY_OPTIONS = "key.options"
+    SSH_SEVERAL_KEYS = "key.several"
+    SSH_PRIVATE_KEY = "key.private"
+    SSH_CERTIFICATE = "key.certificate"
+    SSH_RSA_SHORT = "key.rsa_short"  # bits, least

@@ -37,7 +37,7 @@ __all__ = [
     "EVERYTHING",
     "Visibility",
     "WorkloadFilter",
-    "ask_anew",
+    "amend",
     "attempts",
     "count_live",
     "delete_ended_before",
@@ -224,15 +224,19 @@ def want(conn: sa.Connection, id: str, wanted: Wanted, by: str, now: float) -> b
     return True
 
 
-def ask_anew(conn: sa.Connection, before: Workload, spec: Spec, now: float, story: Sequence[StoryEvent]) -> bool:
-    """A dev environment that rests is to be started, perhaps with other resources: it asks for them from now on, as if
-    it were new. False when somebody changed it since `before` was read."""
-    values = {
-        "spec": codec.spec_to_text(spec),
-        "submitted_at": now,
-        "retries_used": codec.retries_to_text({}),
-        "version": before.version + 1,
-    }
+def amend(
+    conn: sa.Connection,
+    before: Workload,
+    spec: Spec,
+    story: Sequence[StoryEvent],
+    *,
+    asked_at: float | None = None,
+) -> bool:
+    """A dev environment asks for something else; with `asked_at` also from then on, as if it were new. False when
+    somebody changed it since `before` was read."""
+    values: dict[str, Any] = {"spec": codec.spec_to_text(spec), "version": before.version + 1}
+    if asked_at is not None:
+        values |= {"submitted_at": asked_at, "retries_used": codec.retries_to_text({})}
     is_it = (workloads.c.id == before.id, workloads.c.version == before.version)
     if not conn.execute(sa.update(workloads).where(*is_it).values(values)).rowcount:
         return False

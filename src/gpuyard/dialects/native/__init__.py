@@ -13,7 +13,20 @@ from gpuyard.dialects.native.json_text import parse_json
 from gpuyard.dialects.native.marks import Marks
 from gpuyard.dialects.native.reading import JobFile, read_job
 from gpuyard.dialects.native.schema import job_schema
+from gpuyard.dialects.native.workplace import read_workplace, workplace_schema, write_workplace
 from gpuyard.dialects.native.writing import write_job
 from gpuyard.dialects.native.yaml_text import parse_yaml
 
-__all__ = ["JobFile", "Marks", "job_schema", "parse_json", "parse_yaml", "read_job", "set_value", "write_job"]
+__all__ = [
+    "JobFile",
+    "Marks",
+    "job_schema",
+    "parse_json",
+    "parse_yaml",
+    "read_job",
+    "read_workplace",
+    "set_value",
+    "workplace_schema",
+    "write_job",
+    "write_workplace",
+]

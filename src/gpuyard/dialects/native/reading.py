@@ -133,10 +133,10 @@ def _belongs_to_the_job(found: Found) -> None:
 
 
 def _roles(roles: Mapping[str, Mapping[str, Any]], device: str) -> tuple[RoleSpec, ...]:
-    return tuple(_role(name, keys, device) for name, keys in roles.items())
+    return tuple(role_of(name, keys, device) for name, keys in roles.items())
 
 
-def _role(name: str, keys: Mapping[str, Any], default_device: str) -> RoleSpec:
+def role_of(name: str, keys: Mapping[str, Any], default_device: str) -> RoleSpec:
     milli = keys.get("cards", 0)
     cards = Cards(keys.get("device", default_device), milli, keys.get("models", ())) if milli else None
     return RoleSpec(

@@ -1,0 +1,48 @@
+"""Dev environments over the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from gpuyard.api.models import In, Instant, Number, Out, WorkloadOut
+
+Duration = Annotated[str, StringConstraints(min_length=1, max_length=32)]
+
+
+class EnvOut(WorkloadOut):
+    """A dev environment. The state `paused` means that it is stopped and can be started."""
+
+    cpu: Number | None = Field(description="cores asked for; null: a fair share")
+    memory: int | None
+    shm: int | None
+    node: str | None = Field(description="where it runs")
+    idle_seconds: float | None = Field(description="it is stopped when nobody has used it for so long; null: never")
+    stop_at: Instant | None = Field(description="when its timer stops it")
+    used_at: Instant | None = Field(description="when somebody last worked in it, through browser or SSH")
+
+
+class EnvAnswered(EnvOut):
+    warnings: list[str]
+
+
+class EnvList(Out):
+    items: list[EnvOut]
+
+
+class StartIn(In):
+    set: dict[Annotated[str, StringConstraints(max_length=200)], Any] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="what it should ask for from now on; null takes a value away",
+        examples=[{"cards": 1, "memory": "32G"}],
+    )
+    timer: Duration | None = None
+
+
+class TimerIn(In):
+    timer: Duration | None = Field(
+        default=None, description="2h: stop it two hours from now; +1h: an hour later than so far; off: no timer"
+    )
+    idle: Duration | None = Field(default=None, description="30m: stop it when nobody has used it for so long; off")

@@ -1,0 +1,234 @@
+"""Dev environments: created, listed, started with or without cards, stopped, timed and removed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from gpuyard.access import audit
+from gpuyard.access.rights import Action
+from gpuyard.api import env_models, submitting, views
+from gpuyard.api.finding import find_workload, glasses, visibility
+from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.api.workloads import KEY_HEADER, IdempotencyKey
+from gpuyard.dialects import native
+from gpuyard.domain.errors import BadInput, Conflict, NotFound
+from gpuyard.domain.problems import Problem
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.resources import parse_duration
+from gpuyard.domain.workload import ENDED, Kind, Spec, State, StoryEvent, Wanted, Workload
+from gpuyard.store import workloads as rows
+from gpuyard.store import workplaces
+from gpuyard.store.database import Connection
+from gpuyard.store.workloads import WorkloadFilter
+from gpuyard.store.workplaces import Workplace
+
+doors = Doors(prefix="/api/v1", tags=["environments"])
+
+Seeing = Annotated[Caller, needs(Action.SEE_WORKLOAD)]
+Submitting = Annotated[Caller, needs(Action.SUBMIT)]
+Controlling = Annotated[Caller, needs(Action.CONTROL_WORKLOAD)]
+Ref = Annotated[str, Path(description="name of one's own, id, or unique beginning of an id")]
+LIVE_STATES = tuple(state for state in State if state not in ENDED)
+MOST_TIMER_SECONDS = 366 * 86400.0
+OFF = "off"
+MOST = 500
+ENV_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": native.workplace_schema()}},
+    },
+    "parameters": [KEY_HEADER],
+}
+
+
+@doors.post("/envs", status_code=201, response_model=env_models.EnvAnswered, openapi_extra=ENV_BODY)
+async def create(caller: Submitting, request: Request, idempotency_key: IdempotencyKey = None) -> Any:
+    """A new environment: it starts when there is room, and says why when there is none."""
+    body = await request.body()
+    submission = await run_in_threadpool(_read, caller, body, idempotency_key)
+    workload, is_new = await submitting.write(caller, submission)
+    answer = await run_in_threadpool(_answer, caller, workload)
+    headers = {"Location": f"/api/v1/envs/{workload.id}"}
+    return Response(answer.model_dump_json(), 201 if is_new else 200, headers, media_type="application/json")
+
+
+def _read(caller: Caller, body: bytes, key: str | None) -> submitting.Submission:
+    data = native.parse_json(body)
+    timer = _seconds(data.pop("timer", None))
+    policy = caller.policies.known(caller.now)
+    device = caller.parts.default_device
+    env = native.read_workplace(data, None, default_device=device, priorities=policy.priorities)
+    submission = submitting.check(caller, env, policy, key, submitting.digest_of(b"env", body))
+    return replace(submission, stop_at=None if timer is None else caller.now + timer)
+
+
+@doors.get("/envs", response_model=env_models.EnvList)
+def list_envs(caller: Seeing, everyone: Annotated[bool, Query(alias="all")] = False) -> Any:
+    """One's own, or all that one may see; newest first. Removed ones are not among them."""
+    owner = None if everyone else caller.actor.name
+    filters = WorkloadFilter(owner=owner, states=LIVE_STATES, kind=Kind.ENV)
+    with caller.parts.database.read() as conn:
+        found, _ = rows.page(conn, filters=filters, visible_to=visibility(caller), before=None, limit=MOST)
+        places = workplaces.get_many(conn, [env.id for env in found])
+        seen = glasses(caller, conn, [env.reason for env in found])
+    return env_models.EnvList(items=[_out(env, places.get(env.id, Workplace()), seen) for env in found])
+
+
+@doors.get("/envs/{ref}", response_model=env_models.EnvOut)
+def show(caller: Seeing, ref: Ref) -> Any:
+    with caller.parts.database.read() as conn:
+        env = find_env(caller, conn, ref, Action.SEE_WORKLOAD)
+        place = workplaces.get(conn, env.id) or Workplace()
+        seen = glasses(caller, conn, [env.reason])
+    return _out(env, place, seen)
+
+
+@doors.post("/envs/{ref}/start", response_model=env_models.EnvAnswered)
+def start(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = None) -> Any:
+    """Start one that is stopped, with other resources if that is asked for. What is installed in it is there again."""
+    asked = asked or env_models.StartIn()
+    timer = _seconds(asked.timer)
+    with caller.parts.database.write() as conn:
+        env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        if env.wanted is Wanted.RUN and not asked.set:
+            return _answer_in(conn, caller, env)
+        if env.state is not State.PAUSED:
+            raise Conflict(because(Code.WRONG_STATE, action="start", state=env.state.value, id=ref, name=env.spec.name))
+        spec = _changed(caller, env, asked.set)
+        _ask_anew(caller, conn, env, spec)
+        workplaces.set_timer(conn, env.id, None if timer is None else caller.now + timer)
+        rows.want(conn, env.id, Wanted.RUN, caller.actor.name, caller.now)
+        audit.record(conn, caller.actor, "env.start", env.id, caller.now)
+        return _answer_in(conn, caller, rows.get(conn, env.id) or env)
+
+
+@doors.post("/envs/{ref}/stop", response_model=env_models.EnvAnswered)
+def stop(caller: Controlling, ref: Ref) -> Any:
+    """Stop it and free its cards. What is installed in it stays."""
+    with caller.parts.database.write() as conn:
+        env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        if env.wanted is Wanted.RUN:
+            rows.want(conn, env.id, Wanted.PAUSE, caller.actor.name, caller.now)
+            audit.record(conn, caller.actor, "env.stop", env.id, caller.now)
+        return _answer_in(conn, caller, rows.get(conn, env.id) or env)
+
+
+@doors.delete("/envs/{ref}", response_model=env_models.EnvAnswered)
+def remove(caller: Controlling, ref: Ref) -> Any:
+    """Stop it for good, and throw away what is installed in it. Files in the home and in shares stay."""
+    with caller.parts.database.write() as conn:
+        env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        rows.want(conn, env.id, Wanted.STOP, caller.actor.name, caller.now)
+        audit.record(conn, caller.actor, "env.remove", env.id, caller.now)
+        return _answer_in(conn, caller, rows.get(conn, env.id) or env)
+
+
+@doors.put("/envs/{ref}/timer", response_model=env_models.EnvAnswered)
+def set_timer(caller: Controlling, ref: Ref, asked: env_models.TimerIn) -> Any:
+    """When it is stopped by itself: at a time, or when nobody uses it."""
+    with caller.parts.database.write() as conn:
+        env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        if asked.timer is not None:
+            place = workplaces.get(conn, env.id) or Workplace()
+            workplaces.set_timer(conn, env.id, _stop_at(asked.timer, place.stop_at, caller.now))
+        if asked.idle is not None:
+            idle = None if asked.idle == OFF else _seconds(asked.idle, "idle")
+            rows.amend(conn, env, replace(env.spec, idle_seconds=idle), [])
+        audit.record(conn, caller.actor, "env.timer", env.id, caller.now)
+        return _answer_in(conn, caller, rows.get(conn, env.id) or env)
+
+
+# --- pieces -------------------------------------------------------------------------------------------------------
+
+
+def find_env(caller: Caller, conn: Connection, ref: str, action: Action) -> Workload:
+    """By the name of one's own, or as any workload."""
+    own = rows.workplace_named(conn, caller.actor.name, ref)
+    env = find_workload(caller, conn, own or ref, action)
+    if env.spec.kind is not Kind.ENV or env.state in ENDED:
+        raise NotFound(because(Code.NOT_FOUND, what="workplace", name=ref))
+    return env
+
+
+def _changed(caller: Caller, env: Workload, changes: Mapping[str, Any]) -> Spec:
+    """The same environment asking for something else, checked as a new one would be."""
+    policy = caller.policies.known(caller.now)
+    data = native.write_workplace(env.spec, env.group) | {"priority": env.spec.priority} | dict(changes)
+    if not data.get("cards"):  # a move to the CPU needs no word about the type of card
+        data = {key: value for key, value in data.items() if key not in ("cards", "device", "models")}
+    data = {key: value for key, value in data.items() if value is not None}
+    for key in ("name", "group"):
+        if key in changes:
+            facts = {"problem": Problem.NOT_CHANGED.value, "value": str(changes[key])[:80]}
+            raise BadInput(because(Code.BAD_VALUE, at=key, **facts))
+    device = caller.parts.default_device
+    changed = native.read_workplace(data, None, default_device=device, priorities=policy.priorities)
+    return submitting.check(caller, changed, policy, None, "").workload.spec
+
+
+def _ask_anew(caller: Caller, conn: Connection, env: Workload, spec: Spec) -> None:
+    before, after = native.write_workplace(env.spec), native.write_workplace(spec)
+    keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    by = caller.actor.name
+    changes = json.dumps({key: after.get(key) for key in keys}, ensure_ascii=False)
+    told = [StoryEvent(caller.now, because(Code.ASKED_ANEW, changes=changes), env.state, env.attempts_made, by)]
+    if not rows.amend(conn, env, spec, told if keys else [], asked_at=caller.now):
+        raise Conflict(because(Code.GENERATION_MOVED, what="workplace"))
+
+
+def _seconds(text: Any, at: str = "timer") -> float | None:
+    if text is None or text == OFF:
+        return None
+    try:
+        seconds = parse_duration(str(text))
+        if not 0 < seconds <= MOST_TIMER_SECONDS:
+            raise ValueError(text)
+    except ValueError as error:
+        facts = {"problem": Problem.DURATION.value, "value": str(text)[:80], "most": MOST_TIMER_SECONDS}
+        raise BadInput(because(Code.BAD_VALUE, at=at, **facts)) from error
+    return seconds
+
+
+def _stop_at(text: str, so_far: float | None, now: float) -> float | None:
+    """`+1h` is an hour later than it would have been; `1h` is an hour from now."""
+    seconds = _seconds(text.removeprefix("+"))
+    if seconds is None:
+        return None
+    return (max(now, so_far or now) if text.startswith("+") else now) + seconds
+
+
+def _answer(caller: Caller, env: Workload) -> env_models.EnvAnswered:
+    with caller.parts.database.read() as conn:
+        return _answer_in(conn, caller, env)
+
+
+def _answer_in(conn: Connection, caller: Caller, env: Workload) -> env_models.EnvAnswered:
+    place = workplaces.get(conn, env.id) or Workplace()
+    seen = glasses(caller, conn, [env.reason])
+    warnings = [seen.say(note) for note in submitting.warnings_of(caller, env.spec)]
+    return env_models.EnvAnswered(**_fields(env, place, seen), warnings=warnings)
+
+
+def _out(env: Workload, place: Workplace, seen: views.Glasses) -> env_models.EnvOut:
+    return env_models.EnvOut(**_fields(env, place, seen))
+
+
+def _fields(env: Workload, place: Workplace, seen: views.Glasses) -> dict[str, Any]:
+    asked = env.spec.roles[0].resources
+    replicas = env.attempt.replicas if env.attempt and env.holds_resources else ()
+    return {
+        **views.workload_fields(env, seen),
+        "cpu": None if asked.cpu_milli is None else views.from_milli(asked.cpu_milli),
+        "memory": asked.memory,
+        "shm": asked.shm,
+        "node": replicas[0].allotment.node if replicas else None,
+        "idle_seconds": env.spec.idle_seconds,
+        "stop_at": views.instant_or_none(place.stop_at),
+        "used_at": views.instant_or_none(place.used_at),
+    }

@@ -1,0 +1,157 @@
+"""Dev environments through the front door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+from tests.api.yard import Yard
+
+from gpuyard.domain.lifecycle import Observed, PauseAsked, ResumeAsked
+from gpuyard.domain.workload import Kind, Life, Seen, State, Wanted, Workload
+from gpuyard.store import workplaces
+
+
+def create(client: httpx2.Client, name: str, **asked: Any) -> dict[str, Any]:
+    answer = client.post("/api/v1/envs", json={"name": name, "cards": 1} | asked)
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())
+
+
+def rest(server: Yard, id: str) -> Workload:
+    """What control does when the owner wants it stopped."""
+    server.step(id, PauseAsked("owner"))
+    gone = Seen(Life.ABSENT)
+    return server.step(id, Observed({r.id: gone for r in server.replicas(server.workload(id))}))
+
+
+def test_an_environment_is_a_workload_that_waits_like_any_other(server: Yard) -> None:
+    with server.person("eva") as eva:
+        made = create(eva, "dev_1", cpu=2, memory="4G", idle="2h", timer="8h")
+        assert (made["kind"], made["state"], made["name"], made["cpu"]) == ("env", "queued", "dev_1", 2)
+        assert made["idle_seconds"] == 7200
+        assert made["stop_at"] is not None
+        workload = server.workload(made["id"])
+        assert (workload.spec.kind, workload.spec.roles[0].command) == (Kind.ENV, ())
+        assert eva.get(f"/api/v1/workloads/{made['id']}/why").status_code == 200
+        assert [env["id"] for env in eva.get("/api/v1/envs").json()["items"]] == [made["id"]]
+        assert eva.get("/api/v1/envs/dev_1").json()["id"] == made["id"]
+
+
+@pytest.mark.parametrize("name", ["with-dash", "", "a" * 28, "dots.no", "空", "a b", "../x", "$(id)"])
+def test_a_name_that_is_not_letters_digits_and_underscores_is_refused_in_words(server: Yard, name: str) -> None:
+    with server.owner as owner:
+        answer = owner.post("/api/v1/envs", json={"name": name})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["facts"]["at"] == "name"
+        assert all(env["name"] != name for env in owner.get("/api/v1/envs").json()["items"])
+
+
+def test_nobody_has_two_environments_of_one_name_but_two_people_may(server: Yard) -> None:
+    with server.person("eric") as eric, server.person("ella") as ella:
+        create(eric, "same")
+        again = eric.post("/api/v1/envs", json={"name": "same"})
+        assert again.status_code == 400
+        assert again.json()["error"]["code"] == "refused.already_there"
+        create(ella, "same")
+
+
+def test_the_same_request_again_is_one_environment(server: Yard) -> None:
+    with server.person("emil") as emil:
+        body, headers = {"name": "once"}, {"Idempotency-Key": "k1"}
+        first, second = (emil.post("/api/v1/envs", json=body, headers=headers) for _ in range(2))
+        assert (first.status_code, second.status_code) == (201, 200)
+        assert first.json()["id"] == second.json()["id"]
+
+
+def test_stop_frees_it_and_start_can_move_it_to_the_cpu_and_back(server: Yard) -> None:
+    with server.person("edda") as edda:
+        made = create(edda, "moves", cards=2, memory="4G")
+        server.start(made["id"])
+        assert edda.post("/api/v1/envs/moves/stop").json()["wanted"] == "pause"
+        rest(server, made["id"])
+        resting = server.workload(made["id"])
+        moved = edda.post("/api/v1/envs/moves/start", json={"set": {"cards": 0}})
+        assert moved.status_code == 200, moved.text
+        assert (moved.json()["cards"], moved.json()["memory"], moved.json()["wanted"]) == (0, 4 << 30, "run")
+        now = server.workload(made["id"])
+        assert now.spec.roles[0].resources.cards is None
+        assert now.submitted_at > resting.submitted_at
+        server.step(made["id"], ResumeAsked("edda"))
+        server.start(made["id"])
+        edda.post("/api/v1/envs/moves/stop")
+        rest(server, made["id"])
+        back = edda.post("/api/v1/envs/moves/start", json={"set": {"cards": 1, "memory": "8G"}})
+        assert (back.json()["cards"], back.json()["memory"]) == (1, 8 << 30)
+        story = edda.get(f"/api/v1/workloads/{made['id']}/events").json()["items"]
+        assert [line["code"] for line in story].count("story.asked_anew") == 2
+
+
+def test_a_running_one_is_not_changed_and_starting_it_again_changes_nothing(server: Yard) -> None:
+    with server.person("enzo") as enzo:
+        made = create(enzo, "runs")
+        server.start(made["id"])
+        refused = enzo.post("/api/v1/envs/runs/start", json={"set": {"cards": 0}})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "refused.wrong_state")
+        assert enzo.post("/api/v1/envs/runs/start").json()["state"] == "running"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"cards": -1}, {"memory": "lots"}, {"name": "other"}, {"group": "x"}, {"command": "id"}]
+)
+def test_a_bad_change_is_refused_and_nothing_is_changed(server: Yard, changes: dict[str, Any]) -> None:
+    with server.owner as owner:
+        name = "bad" + "".join(changes)
+        id = (owner.get(f"/api/v1/envs/{name}").json().get("id")) or create(owner, name)["id"]
+        if server.workload(id).state is State.QUEUED:
+            server.step(id, PauseAsked("admin"))
+        before = server.workload(id)
+        assert owner.post(f"/api/v1/envs/{name}/start", json={"set": changes}).status_code == 400
+        assert server.workload(id) == before
+
+
+def test_the_stop_of_a_job_only_rests_an_environment_and_only_rm_removes_it(server: Yard) -> None:
+    with server.person("ezra") as ezra:
+        made = create(ezra, "kept")
+        server.start(made["id"])
+        assert ezra.post(f"/api/v1/workloads/{made['id']}/stop").json()["wanted"] == "pause"
+        assert ezra.post(f"/api/v1/workloads/{made['id']}/rerun").status_code == 400
+        assert ezra.delete("/api/v1/envs/kept").json()["wanted"] == "stop"
+        assert server.workload(made["id"]).wanted is Wanted.STOP
+
+
+def test_timers_are_set_extended_and_taken_away(server: Yard) -> None:
+    with server.person("esme") as esme:
+        id = create(esme, "timed")["id"]
+        now = server.clock()
+        for asked, later in (("2h", 7200), ("+1h", 3 * 3600), ("30m", 1800)):
+            assert esme.put("/api/v1/envs/timed/timer", json={"timer": asked}).status_code == 200
+            with server.database.read() as conn:
+                place = workplaces.get(conn, id)
+            assert place is not None
+            assert place.stop_at == pytest.approx(now + later, abs=30)
+        assert esme.put("/api/v1/envs/timed/timer", json={"timer": "off"}).json()["stop_at"] is None
+        assert esme.put("/api/v1/envs/timed/timer", json={"idle": "45m"}).json()["idle_seconds"] == 2700
+        assert esme.put("/api/v1/envs/timed/timer", json={"idle": "off"}).json()["idle_seconds"] is None
+        for bad in ("soon", "-1h", "0", "1e99h", "999999d"):
+            assert esme.put("/api/v1/envs/timed/timer", json={"timer": bad}).status_code == 400
+
+
+def test_to_others_it_does_not_exist(server: Yard) -> None:
+    with server.person("elif") as elif_, server.person("eve") as eve:
+        id = create(elif_, "mine")["id"]
+        for ref in ("mine", id):
+            assert eve.get(f"/api/v1/envs/{ref}").status_code == 404
+            assert eve.post(f"/api/v1/envs/{ref}/stop").status_code == 404
+            assert eve.post(f"/api/v1/envs/{ref}/start").status_code == 404
+            assert eve.put(f"/api/v1/envs/{ref}/timer", json={"timer": "1h"}).status_code == 404
+            assert eve.delete(f"/api/v1/envs/{ref}").status_code == 404
+        assert eve.get("/api/v1/envs?all=true").json()["items"] == []
+        assert server.workload(id).wanted is Wanted.RUN
+
+
+def test_an_image_that_this_engine_cannot_use_is_refused(server: Yard) -> None:
+    with server.person("ernst") as ernst:
+        answer = ernst.post("/api/v1/envs", json={"name": "image", "image": "debian:12"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "refused.image_refused")
