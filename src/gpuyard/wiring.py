@@ -247,6 +247,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         hosts=allowed_hosts(settings),
         tls=settings.is_tls,
         stopping=lambda: server.should_exit,
+        data=settings.data,
     )
     server = build_server(settings, parts)
     return Platform(database, lock, engine, executor, (control, sampler, keeper, control.progress), access, server)

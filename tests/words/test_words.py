@@ -103,6 +103,8 @@ OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("TOO_LARGE", "limit"): (14 << 20, "14M"),
     ("STORE_NEWER", "known"): ("0003", "0003"),
     ("TOTAL_REPLICAS", "most"): (100_000, "100000"),
+    ("NOT_RUNNING", "what"): ("env", ""),  # chooses the words, is not itself said
+    ("NO_FORWARDING", "what"): ("tcp", ""),
 }
 
 

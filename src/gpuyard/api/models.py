@@ -491,6 +491,36 @@ class TokenList(Out):
     items: list[TokenOut]
 
 
+class KeyIn(In):
+    public_key: Annotated[str, StringConstraints(min_length=1, max_length=16384)] = Field(
+        description="one line, as in ~/.ssh/id_ed25519.pub", examples=["ssh-ed25519 AAAA... you@laptop"]
+    )
+    name: Label | None = Field(default=None, description="left out: the comment of the key")
+
+
+class KeyOut(Out):
+    id: str
+    name: str
+    user: str
+    kind: str
+    fingerprint: str
+    created_at: Instant
+    last_used_at: Instant | None
+
+
+class KeyList(Out):
+    items: list[KeyOut]
+
+
+class GatewayOut(Out):
+    """Where people enter running work."""
+
+    url: str | None
+    ssh_host: str | None
+    ssh_port: int | None
+    host_key: str | None = Field(description="fingerprint of the SSH host key, as ssh shows it at the first visit")
+
+
 class AuditOut(Out):
     id: int
     at: Instant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gpuyard.access.service import Access
 from gpuyard.domain.policy import Policy
@@ -79,3 +80,5 @@ class Parts:
     stopping: Callable[[], bool] = field(default=lambda: False)
     """True once the server should end: open streams then close by themselves."""
     limits: ApiLimits = ApiLimits()
+    data: Path | None = None
+    """Where the gateway leaves its note about itself; None: there is no gateway."""

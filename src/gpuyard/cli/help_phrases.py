@@ -67,6 +67,12 @@ HELP: dict[str, tuple[str, str]] = {
     "user": ("Users.", "用户。"),
     "group": ("Groups and their quotas.", "用户组及其配额。"),
     "token": ("Tokens for programs.", "供程序使用的令牌。"),
+    "key": ("Your SSH keys.", "你的 SSH 公钥。"),
+    "key.add": (
+        "Add a public key for SSH: FILE, - for standard input, or the usual one in ~/.ssh.",
+        "添加 SSH 公钥：文件 FILE、用 - 读标准输入，或默认使用 ~/.ssh 中的公钥。",
+    ),
+    "opt.key_name": ("what to call it (otherwise the key's own comment)", "名称（默认使用公钥的注释）"),
     "create": ("Create one.", "创建。"),
     "list": ("List all you may see.", "列出可见的全部。"),
     "show_one": ("Show one.", "显示一个。"),

@@ -59,6 +59,8 @@ CHINESE: dict[str, str] = {
     "CREATED": "创建时间",
     "EXPIRES": "到期时间",
     "LAST USED": "最近使用",
+    "KIND": "类型",
+    "FINGERPRINT": "指纹",
     "WHO": "谁",
     "ACTION": "操作",
     "OBJECT": "对象",

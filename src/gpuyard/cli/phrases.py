@@ -178,6 +178,19 @@ _TABLE: dict[str, tuple[str, str]] = {
         "{name} is in these groups: {groups}; say which with --group",
         "{name} 所属的组：{groups}；请用 --group 指定",
     ),
+    "done.key": ("{name} is added: {fingerprint}", "已添加 {name}：{fingerprint}"),
+    "key.no_file": (
+        "there is no public key in {folder}; make one with: ssh-keygen -t ed25519",
+        "{folder} 中没有公钥；生成一个：ssh-keygen -t ed25519",
+    ),
+    "key.private": (
+        "{file} is a private key; it stays with you and was not sent. Give {file}.pub",
+        "{file} 是私钥，只能由你自己保管，没有发送。请给出 {file}.pub",
+    ),
+    "key.several": (
+        "several of your keys are named {name}; say which by its id: {ids}",
+        "你有多个名为 {name} 的公钥；请用编号指定：{ids}",
+    ),
     "token.none": ("there is no token {id} among yours", "你没有令牌 {id}"),
     "token.several": (
         "several of your tokens are named {name}; say which by its id: {ids}",

@@ -18,6 +18,7 @@ from gpuyard.sdk.job import Job
 from gpuyard.sdk.people import People
 from gpuyard.sdk.results import Before, Node, Preview, QuotaLine, Top
 from gpuyard.sdk.rules import Rules
+from gpuyard.sdk.ways_in import WaysIn
 from gpuyard.sdk.wire import Patience, Wire, in_path
 from gpuyard.sdk.workdir import DEFAULT_LIMIT_BYTES, READ_BYTES, pack
 
@@ -29,7 +30,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 Progress = Callable[[int, int], None]  # bytes sent, bytes in all
 
 
-class Client(People, Rules):
+class Client(People, Rules, WaysIn):
     """A gpuyard server. Found by itself (see `sdk.finding`) unless url and token, or a data folder, are given."""
 
     def __init__(

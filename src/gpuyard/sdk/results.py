@@ -307,6 +307,29 @@ class Token(Told):
 
 
 @dataclass(frozen=True, slots=True)
+class SshKey(Told):
+    """A public key for SSH."""
+
+    id: str = ""
+    name: str = ""
+    user: str = ""
+    kind: str = ""
+    fingerprint: str = ""
+    created_at: str = ""
+    last_used_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway(Told):
+    """Where running work is entered; None: that door is not open."""
+
+    url: str | None = None
+    ssh_host: str | None = None
+    ssh_port: int | None = None
+    host_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WhoAmI:
     """As whom the server sees this client."""
 

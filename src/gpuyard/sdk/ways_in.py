@@ -1,0 +1,41 @@
+"""SSH keys, and where running work is entered, by program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from gpuyard.sdk.results import Gateway, SshKey
+from gpuyard.sdk.wire import Wire, in_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class WaysIn:
+    """The part of the client that speaks of the gateway."""
+
+    wire: Wire
+    if TYPE_CHECKING:
+        get: Callable[..., Any]
+        listing: Callable[..., list[dict[str, Any]]]
+
+    def keys(self, user: str | None = None) -> list[SshKey]:
+        """One's own, or (admins) those of another user."""
+        return [SshKey.read(key) for key in self.listing("/keys", user=user)]
+
+    def add_key(self, public_key: str, *, name: str | None = None) -> SshKey:
+        """`public_key` is the line of a file like `~/.ssh/id_ed25519.pub`."""
+        body = {"public_key": public_key} | ({"name": name} if name else {})
+        return SshKey.read(self.wire.ask("POST", "/api/v1/keys", body=body).json())
+
+    def remove_key(self, id: str) -> None:
+        self.wire.ask("DELETE", f"/api/v1/keys/{in_path(id)}")
+
+    def gateway(self) -> Gateway:
+        """Where running work is entered. What the server does not say about hosts is the host it is asked under."""
+        told = Gateway.read(self.get("/gateway"))
+        if told.ssh_port is None or told.ssh_host:
+            return told
+        host = urlsplit(self.wire.door.url).hostname or "localhost"
+        return Gateway.read({**told.raw, "ssh_host": host})
