@@ -14,6 +14,7 @@ from tests.engines.places import GID, IS_ROOT, UID, MakeYard, Yard, replica
 
 from gpuyard.devices.simulated import SimulatedProbe
 from gpuyard.domain.errors import EngineError
+from gpuyard.domain.places import Root
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import MIB
 from gpuyard.domain.workload import Cause, Mount
@@ -21,7 +22,7 @@ from gpuyard.domain.workload import Cause, Mount
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root gives each user a room")
 
 
-def test_work_never_runs_as_root_and_has_one_group(yard: Yard) -> None:
+def test_work_never_runs_as_root(yard: Yard) -> None:
     _, log = yard.run("id -u; id -g; id -G; whoami; umask; grep NoNewPrivs /proc/self/status; ulimit -c")
     assert log.split() == [str(UID), str(GID), str(GID), "ann", "0027", "NoNewPrivs:", "1", "0"]
 
@@ -63,6 +64,87 @@ def test_a_group_shares_a_folder(yard: Yard) -> None:
     yard.run(f"echo from ann > {share}/note; chmod g+r {share}/note")
     _, log = yard.run(f"cat {share}/note; stat -c %g {share}/note", replica(1), owner="bob", uid=UID + 1)
     assert log.split("\n")[:2] == ["from ann", str(GID)]
+
+
+def test_work_has_its_groups_number_and_its_own(yard: Yard) -> None:
+    _, log = yard.run("id -g; id -G; id -Gn; stat -c %g $HOME", uid=UID + 9)
+    assert log.split() == [str(GID), str(GID), str(UID + 9), "vision", "ann", str(UID + 9)]
+
+
+def test_everyone_finds_their_own_and_their_groups_folder_below_mnt(yard: Yard) -> None:
+    seen, log = yard.run(
+        "echo mine > /mnt/user/ann/a; cat $HOME/a $YARD_USER_DIR/a; echo ours > $YARD_SHARE_DIR/s; "
+        "ls -d /mnt/user/* /mnt/share/*; echo $YARD_USER_DIR $YARD_SHARE_DIR; stat -c %a /mnt/user"
+    )
+    folders = ["/mnt/share/vision", "/mnt/user/ann"]
+    assert (seen.exit_code, log.split()) == (0, ["mine", "mine", *folders, *reversed(folders), "755"])
+    assert (yard.data / "files" / "share" / "vision" / "s").read_text() == "ours\n"
+    assert not Path("/mnt/user").exists()
+
+
+def test_nothing_can_be_made_beside_them(yard: Yard) -> None:
+    for number, path in enumerate(("/mnt/x", "/mnt/user/bob", "/mnt/share/speech")):
+        assert yard.run(f"mkdir {path}", replica(number))[0].exit_code == 1
+
+
+@pytest.fixture
+def host_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="gpuyard-test-", dir="/mnt"))
+    folder.chmod(0o755)
+    (folder / "host.txt").write_text("host")
+    yield folder
+    _remove(folder)
+
+
+def test_what_the_machine_has_below_mnt_stays_beside_them(yard: Yard, host_folder: Path) -> None:
+    _, log = yard.run(f"cat {host_folder}/host.txt; echo; touch /mnt/user/ann/x; ls {host_folder.parent}")
+    assert set(log.split()) >= {"host", host_folder.name, "share", "user"}
+
+
+def test_further_roots_are_there_too(tmp_path: Path, make_yard: MakeYard) -> None:
+    nas = tmp_path / "nas2"
+    before = set(os.listdir("/"))
+    yard = make_yard(
+        tmp_path / "data", further_roots=[Root("/mnt2", str(nas)), Root("/mnt/nas", str(tmp_path / "nas3"))]
+    )
+    seen, log = yard.run(
+        "echo a > /mnt2/user/ann/f; echo b > /mnt2/share/vision/f; echo c > /mnt/nas/user/ann/f; "
+        "cat /mnt2/share/*/f /mnt2/user/*/f; stat -c '%u %g %a' /mnt2/user/ann /mnt2/share/vision; ls -d /usr/bin"
+    )
+    assert (seen.exit_code, log) == (0, f"b\na\n{UID} {UID} 700\n0 {GID} 2770\n/usr/bin\n")
+    assert (nas / "user" / "ann" / "f").read_text() == "a\n"
+    assert (tmp_path / "nas3" / "user" / "ann" / "f").read_text() == "c\n"
+    assert nas.stat().st_mode & 0o777 == 0o711
+    assert set(os.listdir("/")) == before
+
+
+@pytest.mark.parametrize("kind", ["closed", "open to all", "a link", "a file", "somebody's"])
+def test_whatever_is_in_the_way_of_a_root_is_covered(
+    tmp_path: Path, make_yard: MakeYard, host_folder: Path, kind: str
+) -> None:
+    users = host_folder / "user"
+    if kind == "closed":
+        host_folder.chmod(0o700)
+    elif kind == "open to all":
+        host_folder.chmod(0o1777)
+    elif kind == "a link":
+        users.symlink_to("/etc")
+    elif kind == "a file":
+        users.write_text("host")
+    else:
+        os.chown(host_folder, UID, UID)
+    yard = make_yard(tmp_path / "data", further_roots=[Root(str(host_folder), str(tmp_path / "nas"))])
+    seen, log = yard.run(f"echo a > {users}/ann/f; cat {users}/ann/f; ls {host_folder}; ls /etc/passwd")
+    assert (seen.exit_code, log) == (0, "a\nshare\nuser\n/etc/passwd\n")
+    assert (tmp_path / "nas" / "user" / "ann" / "f").read_text() == "a\n"
+    assert sorted(os.listdir(host_folder)) in (["host.txt"], ["host.txt", "user"])
+
+
+@pytest.mark.parametrize("at", ["/mnt", "/mnt/user", "/mnt/user/ann/x", "/mnt/share/vision"])
+def test_a_mount_cannot_hide_the_folders_everyone_finds(yard: Yard, at: str) -> None:
+    with pytest.raises(EngineError) as refused:
+        yard.launch("true", mounts=(Mount("home", at),))
+    assert "everyone's own" in refused.value.reason.facts["what"]
 
 
 def test_python_is_there_whatever_the_servers_path_was(tmp_path: Path, make_yard: MakeYard) -> None:
@@ -320,7 +402,7 @@ def test_the_environment_is_clean_and_the_platforms_words_win(yard_with_cards: Y
 _BASICS = {
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "PYTHONUNBUFFERED", "TMPDIR", "PWD", "CUDA_DEVICE_ORDER"),
     *("YARD_WORKLOAD", "YARD_ATTEMPT", "YARD_ROLE", "YARD_INDEX", "YARD_REPLICA", "YARD_CARD_PATHS", "YARD_BEACON"),
-    *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OLDPWD", "_", "SHLVL"),
+    *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OLDPWD", "_", "SHLVL", "YARD_USER_DIR", "YARD_SHARE_DIR"),
 }
 
 

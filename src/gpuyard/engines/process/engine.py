@@ -14,16 +14,18 @@ from typing import Any
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Card, Node
 from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.places import Root
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Life, ReplicaId, Seen
+from gpuyard.engines.folders import keeps_access_lists, prepare_roots
 from gpuyard.engines.process import machine as this_machine
 from gpuyard.engines.process import people, starter, verdicts
 from gpuyard.engines.process.cards import CardWatch
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.progress import ProgressReader
 from gpuyard.engines.process.replicas import Replicas
-from gpuyard.engines.process.requests import Machine, render
+from gpuyard.engines.process.requests import OPEN_TO_GROUP, USUAL_UMASK, Machine, render
 from gpuyard.engines.process.rooms import check_mounts, find_programs
 from gpuyard.engines.process.supervision import cgroups, record, removal
 from gpuyard.engines.process.wake import WakeBell
@@ -50,9 +52,12 @@ class ProcessEngine:
         cgroup_root: Path = CGROUPS,
         boot_id_path: Path = BOOT_ID,
         server_path: str | None = None,
+        further_roots: Sequence[Root] = (),
     ) -> None:
         layout = Layout(data.resolve())
+        roots = (layout.root, *further_roots)
         layout.prepare()
+        prepare_roots(roots)
         path = os.environ.get("PATH", "") if server_path is None else server_path
         self._layout = layout
         self._probes = tuple(devices)
@@ -63,6 +68,8 @@ class ProcessEngine:
             log_limit_bytes=log_limit_bytes,
             pids_limit=pids_limit,
             boot_id_path=str(boot_id_path),
+            roots=roots,
+            umask=OPEN_TO_GROUP if not keeps_access_lists(roots) else USUAL_UMASK,
         )
         self._cgroup_root = cgroup_root
         self._node = socket.gethostname()
@@ -176,11 +183,11 @@ class ProcessEngine:
             raise EngineError(
                 because(Code.ENGINE_CANNOT, engine=self.name, what="mount folders unless it runs as root")
             )
-        check_mounts(request.mounts, self._layout.data)
+        check_mounts(request.mounts, self._layout.data, self._machine.roots)
 
     def _prepare(self, request: LaunchRequest, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        people.make_folders(request, self._layout, is_root=self._machine.is_root)
+        people.make_folders(request, self._layout, self._machine.roots, is_root=self._machine.is_root)
         if self._machine.is_root:
             people.write_names(request, folder, self._layout.home(request.owner))
         group = self._replicas.group_for(request.id)

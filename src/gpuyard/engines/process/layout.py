@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuyard.domain.errors import EngineError
+from gpuyard.domain.places import FIRST_ROOT, Root
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ReplicaId
 
@@ -45,19 +46,22 @@ class Layout:
     def live_mark(self, id: ReplicaId) -> Path:
         return self.live / str(id)
 
+    @property
+    def root(self) -> Root:
+        """The first of the roots below which everyone finds their folders."""
+        return Root(FIRST_ROOT, str(self.data / "files"))
+
     def home(self, owner: str) -> Path:
-        return self.data / "files" / "user" / _safe(owner)
+        return Path(self.root.home(_safe(owner)))
 
     def share(self, group: str) -> Path:
-        return self.data / "files" / "share" / _safe(group)
+        return Path(self.root.share(_safe(group)))
 
     def prepare(self) -> None:
-        """The folders above those of replicas and of people. Those of people may be passed, not read."""
+        """The folders above those of replicas."""
         self.data.mkdir(parents=True, exist_ok=True)
         for folder in (self.run, self.live, self.data / "replicas"):
             folder.mkdir(mode=0o700, exist_ok=True)
-        for folder in (self.data / "files", self.data / "files" / "user", self.data / "files" / "share"):
-            folder.mkdir(mode=0o711, exist_ok=True)
 
     def replicas_of(self, workload: str) -> list[ReplicaId]:
         """Every replica of every attempt that left a folder."""

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from gpuyard.domain.places import Root
+from gpuyard.engines.folders import make_folder, make_places
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.seam import LaunchRequest
 
 
-def make_folders(request: LaunchRequest, layout: Layout, *, is_root: bool) -> None:
-    """The owner's home, the group's share, and the replica's own work, tmp and beacon folders."""
+def make_folders(request: LaunchRequest, layout: Layout, roots: Sequence[Root], *, is_root: bool) -> None:
+    """The owner's home and the group's share below each root, and the replica's own work, tmp and beacon folders."""
+    make_places(request.owner, request.uid, request.group, request.gid, roots)
     folder = layout.replica(request.id)
-    for path in (layout.home(request.owner), folder / "work", folder / "tmp", layout.beacon(request.id)):
-        _make(path, 0o700, (request.uid, request.gid) if is_root else None)
-    _make(layout.share(request.group), 0o2770, (0, request.gid) if is_root else None)
-
-
-def _make(path: Path, mode: int, owner: tuple[int, int] | None) -> None:
-    """Made ready under another name and then moved into place, so that nobody meets it half done."""
-    if path.is_dir():
-        return
-    part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
-    part.mkdir(mode=0o700)
-    if owner:
-        os.chown(part, *owner)
-    part.chmod(mode)
-    try:
-        part.rename(path)
-    except OSError:
-        part.rmdir()
-        if not path.is_dir():
-            raise
+    for path in (folder / "work", folder / "tmp", layout.beacon(request.id)):
+        make_folder(path, 0o700, (request.uid, request.gid) if is_root else None)
 
 
 def write_names(request: LaunchRequest, folder: Path, home: Path) -> None:
@@ -40,12 +26,14 @@ def write_names(request: LaunchRequest, folder: Path, home: Path) -> None:
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
     person = f"{request.owner}:x:{request.uid}:{request.gid}::{home}:{shell}\n"
     _write(folder / "passwd", _without("/etc/passwd", request.owner) + person)
-    _write(folder / "group", _without("/etc/group", request.group) + f"{request.group}:x:{request.gid}:\n")
+    groups = {request.owner: request.uid, request.group: request.gid}
+    lines = "".join(f"{name}:x:{number}:\n" for name, number in groups.items())
+    _write(folder / "group", _without("/etc/group", *groups) + lines)
 
 
-def _without(path: str, name: str) -> str:
+def _without(path: str, *names: str) -> str:
     lines = Path(path).read_text(encoding="utf-8", errors="surrogateescape").splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith(f"{name}:"))
+    return "".join(line for line in lines if line.partition(":")[0] not in names)
 
 
 def _write(path: Path, text: str) -> None:

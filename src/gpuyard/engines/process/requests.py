@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from gpuyard.domain.cluster import Card
+from gpuyard.domain.places import Root, folders_of
+from gpuyard.domain.places import variables as folder_variables
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.rooms import Programs, RoomPlan, render_room
 from gpuyard.engines.seam import LaunchRequest
 from gpuyard.engines.variables import CONTROL_NODES, card_variables, person_variables, replica_variables
 
+USUAL_UMASK = 0o027
+OPEN_TO_GROUP = 0o007  # where no access list makes what lies in a share everybody's in the group
 BEACON = "saved"  # the file in a replica's beacon folder
 
 
@@ -27,6 +31,8 @@ class Machine:
     log_limit_bytes: int
     pids_limit: int
     boot_id_path: str
+    roots: tuple[Root, ...]
+    umask: int
 
 
 def render(
@@ -41,6 +47,7 @@ def render(
         "env": environment(request, machine, cards),
         "cwd": str(work if request.workdir else home),
         "workdir": str(request.workdir) if request.workdir else None,
+        "umask": machine.umask,
         "identity": {"uid": request.uid, "gid": request.gid} if machine.is_root else None,
         "room": _room(request, machine, cards) if machine.is_root else None,
         "cgroup": group,
@@ -56,7 +63,7 @@ def render(
         "live_mark": str(layout.live_mark(request.id)),
         "tmp": str(folder / "tmp"),
         "checkpoint": checkpoint_folder(request, home),
-        "checkpoint_place": checkpoint_place(request, layout),
+        "checkpoint_place": checkpoint_place(request, machine),
         "device": request.allotment.device,
         "cards": [card.index for card in cards],
     }
@@ -77,6 +84,7 @@ def _room(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> di
         card_paths=tuple(card.path for card in cards if card.path),
         control_nodes=tuple(node for node in control if Path(node).exists()),
         mounts=request.mounts,
+        places=tuple(folders_of(request.owner, request.group, machine.roots)),
     )
     return render_room(plan, machine.programs)
 
@@ -88,15 +96,18 @@ def checkpoint_folder(request: LaunchRequest, home: Path) -> str | None:
     return os.path.normpath(os.path.join(home, request.checkpoint))
 
 
-def checkpoint_place(request: LaunchRequest, layout: Layout) -> dict[str, str] | None:
+def checkpoint_place(request: LaunchRequest, machine: Machine) -> dict[str, str] | None:
     """Where the declared folder can be found without the job's view of the machine: inside its home, its group's share
     or one of its mounts."""
-    folder = checkpoint_folder(request, layout.home(request.owner))
-    roots = {"home": layout.home(request.owner), "share": layout.share(request.group)}
-    places = [(mount.at, roots[mount.volume], mount.path) for mount in request.mounts]
-    for at, root, inner in (*places, *((str(root), root, "") for root in roots.values())):
+    home, share = machine.layout.home(request.owner), machine.layout.share(request.group)
+    folder = checkpoint_folder(request, home)
+    volumes = {"home": str(home), "share": str(share)}
+    mounted = [(mount.at, volumes[mount.volume], mount.path) for mount in request.mounts]
+    shown = [(place.inside, place.outside, "") for place in folders_of(request.owner, request.group, machine.roots)]
+    lying = [(root, root, "") for root in volumes.values()]
+    for at, root, inner in (*mounted, *(shown if machine.is_root else ()), *lying):
         if folder and folder.startswith(os.path.normpath(at) + "/"):
-            return {"root": str(root), "path": os.path.join(inner, os.path.relpath(folder, at))}
+            return {"root": root, "path": os.path.join(inner, os.path.relpath(folder, at))}
     return None
 
 
@@ -113,4 +124,5 @@ def environment(request: LaunchRequest, machine: Machine, cards: Sequence[Card])
     cards_given = card_variables(request.allotment.device, cards, hidden=hidden)
     beacon = str(machine.layout.beacon(id) / BEACON)
     platform = replica_variables(id, cards, beacon, checkpoint_folder(request, Path(home)))
-    return basics | dict(request.env) | cards_given | platform
+    folders = folder_variables(request.owner, request.group, machine.roots, shown=machine.is_root)
+    return basics | dict(request.env) | cards_given | platform | folders

@@ -10,30 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from gpuyard.domain.errors import EngineError
+from gpuyard.domain.places import SYSTEM_FOLDERS, Place, Root, shadows
+from gpuyard.domain.places import is_below as _is_below
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Mount
 
 STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-_NOT_TO_MOUNT_ON = frozenset(
-    (
-        "",
-        "bin",
-        "boot",
-        "dev",
-        "etc",
-        "lib",
-        "lib32",
-        "lib64",
-        "proc",
-        "root",
-        "run",
-        "sbin",
-        "sys",
-        "tmp",
-        "usr",
-        "var",
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +62,20 @@ def closed_above(path: str) -> str | None:
     return None
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def check_mounts(mounts: Sequence[Mount], data: Path) -> None:
-    """Targets lie where nothing of the machine is needed, neither inside each other nor around the data folder."""
+def check_mounts(mounts: Sequence[Mount], data: Path, roots: Sequence[Root]) -> None:
+    """Targets lie where nothing of the machine is needed, neither inside each other nor around the data folder nor over
+    the folders that everyone finds."""
     taken: list[str] = []
     for mount in mounts:
         target = os.path.normpath(mount.at)
         top = target.strip("/").split("/")[0]
         problem = ""
-        if not os.path.isabs(mount.at) or ".." in mount.at.split("/") or top in _NOT_TO_MOUNT_ON:
+        if not os.path.isabs(mount.at) or ".." in mount.at.split("/") or top in SYSTEM_FOLDERS:
             problem = "mounts go below a folder of their own, such as /data, /mnt or /workspace"
         elif _is_below(str(data), target) or _is_below(target, str(data)):
             problem = "gpuyard's own folder is there"
+        elif shadows(target, roots):
+            problem = "everyone's own and their group's folders are there"
         elif any(_is_below(target, other) or _is_below(other, target) for other in taken):
             problem = "one mount cannot be inside another"
         elif mount.volume not in ("home", "share"):
@@ -118,6 +99,7 @@ class RoomPlan:
     card_paths: tuple[str, ...]
     control_nodes: tuple[str, ...]
     mounts: tuple[Mount, ...]
+    places: tuple[Place, ...]
 
 
 def render_room(plan: RoomPlan, programs: Programs) -> dict[str, Any]:
@@ -135,6 +117,7 @@ def render_room(plan: RoomPlan, programs: Programs) -> dict[str, Any]:
         "texts": [[str(plan.folder / name), f"/etc/{name}"] for name in ("passwd", "group")],
         "devices": nodes,
         "shm": plan.shm,
+        "places": [{"at": p.inside, "from": p.outside, "read_only": p.read_only} for p in plan.places],
         "mounts": [_render_mount(mount, plan) for mount in plan.mounts],
     }
 

@@ -50,7 +50,7 @@ def _prepare(request: dict[str, Any], supervisor: int, log: int) -> None:
         _drop_rights(identity["uid"], identity["gid"])
         _die_with(supervisor)  # changing the user id forgot it
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    os.umask(0o027)
+    os.umask(request["umask"])
     _set_limits()
     os.chdir(request["cwd"])
     if shipped:
@@ -95,7 +95,8 @@ def _put_streams(log: int) -> None:
 
 
 def _drop_rights(uid: int, gid: int) -> None:
-    os.setgroups([gid])
+    """Made files are the group's; the user's own group has the user's number."""
+    os.setgroups(sorted({gid, uid}))
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
 

@@ -52,18 +52,22 @@ def enter(room: dict[str, Any], uid: int, gid: int) -> None:
     private_tmp, output = _look(room["tmp"]), _look(room["output"])
     texts = [(target, _look(source)) for source, target in room["texts"]]
     wanted = [(item, _look_as_user(item, uid, gid)) for item in room["mounts"]]
+    places = [(item, _look(item["from"])) for item in room["places"]]
     for item in room["mounts"]:
         _check_place(item["at"], uid, gid)
-    if any(_first_existing(item["at"]) == "/" for item in room["mounts"]):
+    fresh: set[str] = set()
+    if any(_first_existing(item["at"]) == "/" for item in (*room["mounts"], *room["places"])):
         _rebuild_root()
+        fresh.add("/")
     _build_dev(room, output, uid, gid)
     _hide_meeting_places()
     for folder in ("/tmp", "/var/tmp"):  # noqa: S108
         _bind(private_tmp, folder, MS_NOSUID | MS_NODEV)
     _hide_and_show(room["covers"], shown)
+    for item, fd in places:
+        _show(fd, _clear_way(item["at"], fresh), item["read_only"], fresh)
     for item, fd in wanted:
-        _make_place(item["at"])
-        _bind(fd, item["at"], MS_NOSUID | MS_NODEV | (MS_RDONLY if item["read_only"] else 0))
+        _show(fd, item["at"], item["read_only"], fresh)
     for target, fd in texts:
         _bind(fd, target, MS_RDONLY | MS_NOSUID | MS_NODEV)
     _hide_other_processes()
@@ -88,7 +92,7 @@ def _look_as_user(item: dict[str, Any], uid: int, gid: int) -> int:
 
 
 def _act_as(uid: int, gid: int) -> None:
-    os.setgroups([gid])
+    os.setgroups(sorted({gid, uid}))
     os.setegid(gid)
     os.seteuid(uid)
 
@@ -222,15 +226,52 @@ def _first_existing(path: str) -> str:
     return path
 
 
-def _make_place(target: str) -> None:
+def _show(fd: int, target: str, read_only: bool, fresh: set[str]) -> None:
+    _make_place(target, fresh)
+    _bind(fd, target, MS_NOSUID | MS_NODEV | (MS_RDONLY if read_only else 0))
+
+
+def _make_place(target: str, fresh: set[str]) -> None:
     """A folder to mount on. Nothing is created on the machine's disks: the nearest folder there is gets rebuilt on a
-    small tmpfs, with all its entries bound back."""
+    small tmpfs, with all its entries bound back, unless it is such a `fresh` one already."""
     existing = _first_existing(target)
     if existing == target:
         return
-    if existing != "/":  # the root has been rebuilt already
+    if existing not in fresh:
         _rebuild(existing)
-    os.makedirs(target, 0o755, exist_ok=True)
+        fresh.add(existing)
+    while existing != target:
+        existing = os.path.join(existing, target[len(existing) :].lstrip("/").split("/")[0])
+        os.mkdir(existing, 0o755)
+        fresh.add(existing)
+
+
+def _clear_way(target: str, fresh: set[str]) -> str:
+    """Where everyone finds their folders they are shown whatever the machine has there. Beside what is open to all; a
+    folder that is not, or in which somebody else could put something in the way, is covered as a whole."""
+    top, _, rest = target.strip("/").partition("/")
+    folder = os.path.realpath(f"/{top}")  # some systems have /mnt in /var
+    place = os.path.join(folder, rest)
+    for name in rest.split("/"):
+        if not os.path.lexists(folder):
+            break
+        inner = os.path.join(folder, name)
+        if folder not in fresh and (not _is_plain(folder) or (os.path.lexists(inner) and not _is_folder(inner))):
+            mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=10000")
+            fresh.add(folder)
+        folder = inner
+    return place
+
+
+def _is_plain(folder: str) -> bool:
+    """Root's own, listed and passed by all, and small enough to be rebuilt."""
+    found = os.lstat(folder)
+    is_open = found.st_mode & 0o5 == 0o5 and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return _is_folder(folder) and found.st_uid == 0 and is_open and len(os.listdir(folder)) <= _MOST_ENTRIES
+
+
+def _is_folder(path: str) -> bool:
+    return stat.S_ISDIR(os.lstat(path).st_mode)
 
 
 def _rebuild(folder: str) -> None:

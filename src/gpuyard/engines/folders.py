@@ -1,0 +1,70 @@
+"""Folders of people and of groups on this machine, made when the first workload needs them. The same for every engine.
+
+Who belongs to a group is not known here: that everybody in it may use everything in its folder is seen to by
+`control.folders`, soon after the folder or the group has changed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuyard.domain.errors import EngineError
+from gpuyard.domain.people import NAME_RULE
+from gpuyard.domain.places import SHARE, USER, Root
+from gpuyard.domain.reasons import Code, because
+
+HOME_MODE, SHARE_MODE, PASSAGE_MODE = 0o700, 0o2770, 0o711
+_ACCESS_LIST = "system.posix_acl_access"
+
+
+def prepare_roots(roots: Sequence[Root]) -> None:
+    """The folders above those of people and groups. They may be passed, not read."""
+    for root in roots:
+        for folder in (Path(root.outside), Path(root.outside) / USER, Path(root.outside) / SHARE):
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(PASSAGE_MODE)
+
+
+def make_places(owner: str, uid: int, group: str, gid: int, roots: Sequence[Root]) -> None:
+    """Below each root the owner's home and the group's share. Not as root all of it is the server's own user's."""
+    for name in (owner, group):
+        if not NAME_RULE.fullmatch(name):  # checked at the door; here one that could leave its folder is worth an alarm
+            raise EngineError(because(Code.ENGINE_CANNOT, engine="any", what=f"use the name {name!r} for a folder"))
+    is_root = os.geteuid() == 0
+    for root in roots:
+        make_folder(Path(root.home(owner)), HOME_MODE, (uid, uid) if is_root else None)
+        make_folder(Path(root.share(group)), SHARE_MODE, (0, gid) if is_root else None)
+
+
+def make_folder(path: Path, mode: int, owner: tuple[int, int] | None) -> None:
+    """Made ready under another name and then moved into place, so that nobody meets it half done."""
+    if path.is_dir():
+        return
+    part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    part.mkdir(mode=0o700)
+    if owner:
+        os.chown(part, *owner)
+    part.chmod(mode)
+    try:
+        part.rename(path)
+    except OSError:
+        part.rmdir()
+        if not path.is_dir():
+            raise
+
+
+def keeps_access_lists(roots: Sequence[Root]) -> bool:
+    """Do the file systems of all roots know more than an owner and one group per file? Some NFS do not."""
+    return all(_keeps_access_lists(root.outside) for root in roots)
+
+
+def _keeps_access_lists(path: str) -> bool:
+    try:
+        os.getxattr(path, _ACCESS_LIST)
+    except OSError as problem:
+        return problem.errno not in (errno.ENOTSUP, errno.ENOSYS)
+    return True
