@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuyard.domain.places import Root
 from gpuyard.settings import BadSettings, Settings, with_file
 
 PLAIN = Settings(data=Path("/data"))
@@ -19,6 +20,11 @@ def test_what_the_file_says_holds() -> None:
     assert isinstance(settings.control.backup_hour, int)
 
 
+def test_further_roots_come_after_the_first() -> None:
+    settings = with_file(PLAIN, '[roots]\n"/mnt2" = "/nas2"\n')
+    assert settings.roots == (Root("/mnt", "/data/files"), Root("/mnt2", "/nas2"))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -29,6 +35,13 @@ def test_what_the_file_says_holds() -> None:
         ("refuse_images = 1", "true or false"),
         ("log_limit = 'much'", "512M"),
         ("log_limit = ", "Invalid value"),
+        ("roots = 1", "table of paths"),
+        ("[roots]\n'/mnt2' = 2", "table of paths"),
+        ("[roots]\n'mnt2' = '/nas2'", "whole path"),
+        ("[roots]\n'/mnt' = '/nas2'", "hide each other"),
+        ("[roots]\n'/mnt2' = '/data'", "inside each other"),
+        ("[roots]\n'/usr' = '/nas2'", "system's own"),
+        ("[roots]\n'/mnt2' = '/nas2'\n'/mnt3' = '/nas2/x'", "inside each other"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(text: str, said: str) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gpuyard.domain.people import FIRST_BLOCK
+from gpuyard.domain.places import FIRST_ROOT, Root, root_problem
 from gpuyard.domain.resources import GIB, MIB, parse_bytes
 
 
@@ -66,7 +67,13 @@ class Settings:
     first_uid: int = FIRST_BLOCK
     """As root, users and groups get blocks of 65,536 system numbers from here on: right above what systemd gives to
     containers (up to 0x6FFFFFFF), far above sub-uid ranges, and below 2^31, which old programs and protocols end at."""
+    further_roots: tuple[Root, ...] = ()
+    """In the file: a table [roots], such as "/mnt2" = "/nas2". Below each, everyone finds user/NAME and share/GROUP."""
     control: ControlSettings = ControlSettings()
+
+    @property
+    def roots(self) -> tuple[Root, ...]:
+        return (Root(FIRST_ROOT, str(self.data / "files")), *self.further_roots)
 
     @property
     def database_url(self) -> str:
@@ -100,6 +107,12 @@ def _number(least: float, most: float) -> Callable[[Any], float]:
     return read
 
 
+def _roots(value: Any) -> tuple[Root, ...]:
+    if not isinstance(value, dict) or not all(isinstance(outside, str) for outside in value.values()):
+        raise ValueError('expected a table of paths, such as "/mnt2" = "/nas2"')
+    return tuple(Root(inside, outside) for inside, outside in value.items())
+
+
 IN_FILE: dict[str, Callable[[Any], Any]] = {
     "refuse_images": _flag,
     "log_limit": _amount,
@@ -109,8 +122,14 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "backups_kept": _number(1, 1000),
     "sample_seconds": _number(0.5, 3600),
     "launch_threads": _number(1, 256),
+    "roots": _roots,
 }
-_ELSEWHERE = {"log_limit": "log_limit_bytes", "workdir_limit": "workdir_limit_bytes", "refuse_images": "refuse_images"}
+_ELSEWHERE = {
+    "log_limit": "log_limit_bytes",
+    "workdir_limit": "workdir_limit_bytes",
+    "refuse_images": "refuse_images",
+    "roots": "further_roots",
+}
 
 
 def with_file(settings: Settings, text: str) -> Settings:
@@ -133,4 +152,12 @@ def with_file(settings: Settings, text: str) -> Settings:
         else:
             kind = type(getattr(settings.control, name))
             settings = replace(settings, control=replace(settings.control, **{name: kind(read)}))
+    _check_roots(settings.roots)
     return settings
+
+
+def _check_roots(roots: Sequence[Root]) -> None:
+    for number, root in enumerate(roots[1:], 1):
+        problem = root_problem(root.inside, root.outside, roots[:number])
+        if problem:
+            raise BadSettings(f'roots: "{root.inside}" = "{root.outside}": {problem}')
