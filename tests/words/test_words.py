@@ -103,6 +103,7 @@ OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("TOO_LARGE", "limit"): (14 << 20, "14M"),
     ("STORE_NEWER", "known"): ("0003", "0003"),
     ("TOTAL_REPLICAS", "most"): (100_000, "100000"),
+    ("PULL_FAILED", "why"): ("not_found", ""),
     ("NOT_RUNNING", "what"): ("env", ""),  # chooses the words, is not itself said
     ("NO_FORWARDING", "what"): ("tcp", ""),
 }

@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.people import Group, User
+from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import Kind, Replica, ReplicaId, Workload
 from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest
 
@@ -28,6 +29,7 @@ class LaunchResult:
     handles: dict[ReplicaId, str]
     failed: ReplicaId | None = None
     detail: str = ""
+    reason: Reason | None = None
     unsure: bool = False
 
 
@@ -89,7 +91,7 @@ class Launcher:
                 return LaunchResult(*key, {}, unsure=True)
             except EngineError as error:
                 detail = str(error.reason.facts.get("detail", error))
-                return LaunchResult(*key, handles, request.id, detail)
+                return LaunchResult(*key, handles, request.id, detail, error.reason)
             except OSError as error:
                 log.exception("launching %s", request.id)
                 return LaunchResult(*key, handles, request.id, f"{error.strerror or error}")

@@ -190,7 +190,7 @@ class Control:
     def _take_launch_result(self, changes: Changes, result: LaunchResult, now: float) -> None:
         if result.failed is not None:
             log.warning("launching %s failed: %s", result.failed, result.detail)
-            changes.apply(result.workload, LaunchFailed(result.failed, result.detail), now)
+            changes.apply(result.workload, LaunchFailed(result.failed, result.detail, result.reason), now)
         else:
             changes.apply(result.workload, Launched(result.handles), now)
         self._observer.look_at([result.workload])

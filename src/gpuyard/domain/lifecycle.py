@@ -121,6 +121,7 @@ class LaunchFailed:
 
     replica: ReplicaId
     detail: str
+    reason: Reason | None = None  # the engine's own, where it has one
 
 
 Event = (
@@ -255,7 +256,7 @@ def _with_start(workload: Workload, at: float) -> Workload:
 
 
 def _launch_failed(workload: Workload, event: LaunchFailed, now: float) -> Step:
-    reason = because(Code.LAUNCH_FAILED, detail=event.detail, replica=event.replica.short)
+    reason = event.reason or because(Code.LAUNCH_FAILED, detail=event.detail, replica=event.replica.short)
     return _begin_ending(workload, Ending(Verdict.FAILED, reason, Cause.LAUNCH), now)
 
 

@@ -58,6 +58,7 @@ class Code(StrEnum):
     ADOPTED = "story.adopted"  # attempt
     IMAGE_NOT_USED = "story.image_not_used"  # image, engine
     CARDS_SIMULATED = "story.cards_simulated"  # cards
+    PULLING = "story.pulling"  # image, replica
 
     # How an attempt or a workload ended.
     SUCCEEDED = "ended.succeeded"  # (none)
@@ -76,6 +77,7 @@ class Code(StrEnum):
     REBOOTED = "ended.rebooted"  # node, replica
     LAUNCH_FAILED = "ended.launch_failed"  # detail, replica
     SIBLING_ENDED = "ended.sibling_ended"  # replica
+    PULL_FAILED = "ended.pull_failed"  # image, why, detail, replica
 
     # Facts: the pieces of the proof in `why`.
     NODE_FACT = "fact.node"  # node, nodes, resource, asked, free, jobs, kept_for, trouble

@@ -109,6 +109,32 @@ class ReadsProgress(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class HeldImage:
+    """An image that is on this machine, under one of its names."""
+
+    name: str
+    id: str
+    size: int  # bytes
+    created_at: float
+
+
+@runtime_checkable
+class KeepsImages(Protocol):
+    """Work runs in images here. Each verb may take as long as a registry or a disk does."""
+
+    def images(self) -> Sequence[HeldImage]: ...
+
+    def pull_image(self, name: str, told: Callable[[str], None]) -> None:
+        """Fetch it from its registry; `told` hears of the steps. Raises EngineError with the reason when it fails."""
+
+    def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
+        """Take in the images of a `docker save` archive. Returns their names."""
+
+    def remove_image(self, name: str) -> bool:
+        """False when it is not here. Raises EngineError when it is in use."""
+
+
 @runtime_checkable
 class KeepsLogs(Protocol):
     def log_path(self, id: ReplicaId) -> Path:

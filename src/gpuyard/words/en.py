@@ -34,6 +34,17 @@ def _exit_code(facts: Facts) -> str:
     return "The command[ of {replica}] ended with exit code {exit_code}. Its last log lines usually say why."
 
 
+def _pull_failed(facts: Facts) -> str:
+    why = {
+        "denied": "its registry does not let us have it. Ask an admin to log in there, or take another image",
+        "not_found": "its registry has no such image. Check the name and the tag",
+        "unreachable": "its registry cannot be reached. It is tried again; `yard image ls` shows what is here already",
+        "disk_full": "the machine's disk is full",
+    }
+    said = why.get(str(facts.get("why")), "something went wrong")
+    return "The image {image} could not be fetched[ for {replica}]: " + said + "[ ({detail})]."
+
+
 def _too_large(facts: Facts) -> str:
     if facts.get("what") == "password":
         return "The password is too long: {size} characters, at most {limit} are possible."
@@ -121,6 +132,8 @@ SENTENCES: Mapping[Code, Template] = {
     Code.NODE_LOST: "The machine[ {node}] does not answer[; {replica} was running there]. That is not the job's fault.",
     Code.REBOOTED: "The machine[ {node}] was restarted[ while {replica} was running]. That is not the job's fault.",
     Code.LAUNCH_FAILED: "It could not be started[ ({replica})][: {detail}].",
+    Code.PULLING: "The image {image} is being fetched[ for {replica}].",
+    Code.PULL_FAILED: _pull_failed,
     Code.SIBLING_ENDED: "Ended because another part of the same job[, {replica},] failed.",
     Code.BAD_VALUE: _bad_value,
     Code.UNKNOWN_KEY: "[{at:where}: ]there is no key `{key}`[; did you mean `{nearest}`?][; there is: {known:list}]",

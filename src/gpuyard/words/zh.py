@@ -25,6 +25,17 @@ def _exit_code(facts: Facts) -> str:
     return "命令[（{replica}）]以退出码 {exit_code} 结束，原因一般在日志的最后几行。"
 
 
+def _pull_failed(facts: Facts) -> str:
+    why = {
+        "denied": "镜像仓库拒绝访问。请让管理员登录该仓库，或换一个镜像",
+        "not_found": "镜像仓库里没有这个镜像。请检查名称和标签",
+        "unreachable": "连不上镜像仓库，会自动重试；用 `yard image ls` 查看本机已有的镜像",
+        "disk_full": "机器磁盘已满",
+    }
+    said = why.get(str(facts.get("why")), "出了问题")
+    return "镜像 {image} 没能拉取[（{replica}）]：" + said + "[（{detail}）]。"
+
+
 def _too_large(facts: Facts) -> str:
     if facts.get("what") == "password":
         return "密码太长：共 {size} 个字符，最多 {limit} 个。"
@@ -97,6 +108,8 @@ SENTENCES: Mapping[Code, Template] = {
     Code.NODE_LOST: "机器[ {node} ]失去联系[，{replica} 当时在上面运行]。这不是任务本身的问题。",
     Code.REBOOTED: "机器[ {node} ]重启过[，{replica} 当时在上面运行]。这不是任务本身的问题。",
     Code.LAUNCH_FAILED: "没能启动[（{replica}）][：{detail}]。",
+    Code.PULLING: "正在拉取镜像 {image}[（{replica}）]。",
+    Code.PULL_FAILED: _pull_failed,
     Code.SIBLING_ENDED: "同一任务的另一部分[（{replica}）]失败，所以一起结束。",
     Code.BAD_VALUE: "[{at:where}：][`{value}` 不行，]{problem:problem}。",
     Code.UNKNOWN_KEY: "[{at:where}：]没有 `{key}` 这个字段[，是不是想写 `{nearest}`？][，可用的有：{known:list}]",
