@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from gpuyard.cli.env_phrases import ENV
 from gpuyard.cli.help_phrases import HELP
 from gpuyard.cli.policy_phrases import POLICY
 from gpuyard.sdk.finding import choose_language
@@ -12,6 +13,7 @@ LANGUAGE = choose_language(os.environ)
 
 _TABLE: dict[str, tuple[str, str]] = {
     **POLICY,
+    **ENV,
     # Watching a job
     "run.submitted": ("{id} submitted", "{id} 已提交"),
     "run.state": ("{id} is {state}", "{id} 状态：{state}"),

@@ -42,7 +42,7 @@ _COMMAND_TO_THE_END = {"allow_interspersed_args": False}  # everything after the
 @click.option("--detach", is_flag=True, help=say("opt.run_detach"))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(command: tuple[str, ...], detach: bool, env: tuple[str, ...], workdir: str | None, **asked: Any) -> int:
-    job_file = job_of(command, _environment(env), asked)
+    job_file = job_of(command, environment_of(env), asked)
     client = open_client()
     if workdir is not None:
         job_file["workdir"] = client.ship_workdir(workdir, progress=shipping_progress(workdir))
@@ -61,7 +61,7 @@ def run(command: tuple[str, ...], detach: bool, env: tuple[str, ...], workdir: s
 def job_of(command: tuple[str, ...], env: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:
     """The job as a job file. One argument with blanks in it is a line for the shell, as with ssh."""
     models, where = list(asked.pop("model", ())), _where(asked.pop("node", ()), asked.pop("label", ()))
-    job = {key: value if key in _TEXTS else _number_or_text(value) for key, value in asked.items() if value is not None}
+    job = {key: value if key in _TEXTS else number_or_text(value) for key, value in asked.items() if value is not None}
     job |= ({"models": models} if models else {}) | ({"where": where} if where else {})
     job["command"] = command[0] if len(command) == 1 and " " in command[0].strip() else list(command)
     if env:
@@ -79,7 +79,7 @@ def _where(nodes: tuple[str, ...], labels: tuple[str, ...]) -> dict[str, Any]:
     return ({"nodes": list(nodes)} if nodes else {}) | ({"labels": pairs} if pairs else {})
 
 
-def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
+def environment_of(pairs: tuple[str, ...]) -> dict[str, str]:
     env = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -91,7 +91,7 @@ def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
     return env
 
 
-def _number_or_text(value: Any) -> Any:
+def number_or_text(value: Any) -> Any:
     """`2` and `0.5` as numbers, `16G` as it is: what it means is the server's to say."""
     if not isinstance(value, str):
         return value

@@ -29,6 +29,7 @@ from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
 from gpuyard.engines.seam import LaunchRequest, Progress, Usage
 
 DEFAULT_SECONDS = 1.0
+STAYS_SECONDS = 10 * 365 * 86400.0  # a dev environment, unless it is stopped
 
 
 @dataclass
@@ -252,7 +253,8 @@ class SimulatedEngine:
 def _decide_life(request: LaunchRequest, now: float, done_before: float) -> _Life:
     env = dict(request.env)
     ready = now + _seconds(request, "YARD_SIM_START_SECONDS", 0.0)
-    seconds = _seconds(request, "YARD_SIM_SECONDS", float(_sleep_seconds(request.command) or DEFAULT_SECONDS))
+    usual = DEFAULT_SECONDS if request.command else STAYS_SECONDS
+    seconds = _seconds(request, "YARD_SIM_SECONDS", float(_sleep_seconds(request.command) or usual))
     return _Life(
         node=request.allotment.node,
         started=now,

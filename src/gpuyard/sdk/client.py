@@ -21,6 +21,7 @@ from gpuyard.sdk.rules import Rules
 from gpuyard.sdk.ways_in import WaysIn
 from gpuyard.sdk.wire import Patience, Wire, in_path
 from gpuyard.sdk.workdir import DEFAULT_LIMIT_BYTES, READ_BYTES, pack
+from gpuyard.sdk.workplaces import Workplaces
 
 SUBMIT_PATIENCE_SECONDS = 30.0
 WATCH_PATIENCE_SECONDS = 600.0  # for those who wait for a job: longer than any restart or a sleeping laptop's wake-up
@@ -30,7 +31,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 Progress = Callable[[int, int], None]  # bytes sent, bytes in all
 
 
-class Client(People, Rules, WaysIn):
+class Client(Workplaces, People, Rules, WaysIn):
     """A gpuyard server. Found by itself (see `sdk.finding`) unless url and token, or a data folder, are given."""
 
     def __init__(

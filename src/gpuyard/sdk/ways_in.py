@@ -32,6 +32,11 @@ class WaysIn:
     def remove_key(self, id: str) -> None:
         self.wire.ask("DELETE", f"/api/v1/keys/{in_path(id)}")
 
+    def open(self, ref: str, what: str = "lab") -> str:
+        """An address that opens running work in the browser, once and soon: lab, ide, terminal or p8080 for a port."""
+        answer = self.wire.ask("POST", f"/api/v1/workloads/{in_path(ref)}/open", body={"what": what})
+        return str(answer.json()["url"])
+
     def gateway(self) -> Gateway:
         """Where running work is entered. What the server does not say about hosts is the host it is asked under."""
         told = Gateway.read(self.get("/gateway"))

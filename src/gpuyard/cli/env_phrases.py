@@ -1,0 +1,68 @@
+"""What `yard env` says, in English and Chinese."""
+
+from __future__ import annotations
+
+ENV: dict[str, tuple[str, str]] = {
+    "env": (
+        "Dev environments: a place to work in, with cards or without, that keeps what you install.",
+        "开发环境：带卡或不带卡的工作空间，安装的内容会保留。",
+    ),
+    "env.create": ("Create a dev environment and start it.", "创建并启动开发环境。"),
+    "env.create.examples": (
+        "\b\nExamples:\n"
+        "  yard env create dev --image debian:12 --cpu 4 --memory 16G --cards 1\n"
+        "  yard env create notes --idle 2h --timer 8h",
+        "\b\n示例：\n"
+        "  yard env create dev --image debian:12 --cpu 4 --memory 16G --cards 1\n"
+        "  yard env create notes --idle 2h --timer 8h",
+    ),
+    "env.ls": ("Your dev environments.", "列出自己的开发环境。"),
+    "env.show": ("Everything about one.", "显示一个开发环境的全部信息。"),
+    "env.open": (
+        "Open it in the browser: lab (JupyterLab), ide (VS Code), terminal, or a port.",
+        "在浏览器中打开：lab（JupyterLab）、ide（VS Code）、terminal（终端）或端口号。",
+    ),
+    "env.ssh": ("Enter it by SSH, or run a command in it.", "通过 SSH 进入，或在其中执行命令。"),
+    "env.stop": ("Stop it and free its cards; what is installed in it stays.", "停止并释放卡；已安装的内容保留。"),
+    "env.start": (
+        "Start it, with other resources if you like: --cards 1, --cards 0.",
+        "启动，可同时更改资源：--cards 1、--cards 0。",
+    ),
+    "env.restart": ("Stop it and start it again, with other resources if you like.", "重启，可同时更改资源。"),
+    "env.rm": ("Remove it with all that is installed in it; your files stay.", "删除，连同其中安装的内容；文件保留。"),
+    "env.timer": (
+        "Stop it by itself: in 2h, an hour later (+1h), never (off); or when idle.",
+        "自动停止：2h 后、推迟 +1h、off 取消；或空闲时停止。",
+    ),
+    "opt.idle": ("stop it when nobody has used it for so long (30m, off)", "空闲多久后自动停止（30m、off）"),
+    "opt.timer": ("stop it after so long (8h)", "多久后自动停止（8h）"),
+    "opt.env_all": ("everybody's that you may see", "所有可见的开发环境"),
+    "opt.env_detach": ("do not wait until it runs", "不等待启动完成"),
+    "opt.port": ("a port to reach through the browser", "可在浏览器中访问的端口"),
+    "opt.print_url": ("only print the address", "只打印地址"),
+    "opt.yes": ("do not ask", "不再询问"),
+    "env.state": ("{name} is {state}: {reason}", "{name} 状态：{state}：{reason}"),
+    "env.ready": (
+        "{name} runs. Open it: yard env open {name} lab | ide | terminal   By SSH: yard env ssh {name}",
+        "{name} 已运行。打开：yard env open {name} lab | ide | terminal   SSH：yard env ssh {name}",
+    ),
+    "env.waits": (
+        "{name} goes on waiting. See it: yard env show {name}   Why: yard why {id}",
+        "{name} 仍在等待。查看：yard env show {name}   原因：yard why {id}",
+    ),
+    "env.stopping": ("{name} is asked to stop; what is installed in it stays", "已请求停止 {name}；已安装的内容保留"),
+    "env.removed": ("{name} is removed; your files stay", "已删除 {name}；您的文件保留"),
+    "env.ask_rm": (
+        "Remove {name} with all that is installed in it? Files in your home and in shares stay.",
+        "确定删除 {name} 以及其中安装的全部内容？个人目录和共享目录中的文件会保留。",
+    ),
+    "env.none": ("no dev environments; create one: yard env create dev", "还没有开发环境；创建：yard env create dev"),
+    "env.timer_set": ("{name}: timer {timer}, idle {idle}", "{name}：定时停止 {timer}，空闲停止 {idle}"),
+    "env.never": ("off", "关闭"),
+    "env.no_ssh": ("SSH is not open on this server", "此服务器没有开放 SSH"),
+    "env.opened": (
+        "open this in your browser (it works once, for a minute):",
+        "请在浏览器中打开（一分钟内有效，只能用一次）：",
+    ),
+    "env.nothing_to_do": ("say when: 2h, +1h, off, or --idle 30m", "请指定：2h、+1h、off，或 --idle 30m"),
+}

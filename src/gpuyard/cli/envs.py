@@ -1,0 +1,256 @@
+"""`yard env`: dev environments from creation to removal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from gpuyard.cli.failures import FAILED, Refused
+from gpuyard.cli.labels import state_label
+from gpuyard.cli.output import age, local_time, note, number, print_fields, print_json, printable, short_time
+from gpuyard.cli.phrases import say
+from gpuyard.cli.run import environment_of, number_or_text
+from gpuyard.cli.shared import open_client, output_option, print_listing
+from gpuyard.domain.resources import show_bytes
+
+if TYPE_CHECKING:
+    from gpuyard.sdk.client import Client
+    from gpuyard.sdk.workplaces import Env
+
+_name = click.argument("name", metavar="NAME")
+_TEXTS = frozenset({"group", "device", "image", "idle", "timer"})
+
+
+def _resources(command: Any) -> Any:
+    for option in (
+        click.option("--shm", metavar="S", help=say("opt.shm")),
+        click.option("--memory", metavar="M", help=say("opt.memory")),
+        click.option("--cpu", metavar="C", help=say("opt.cpu")),
+        click.option("--model", "models", multiple=True, metavar="MODEL", help=say("opt.model")),
+        click.option("--device", metavar="T", help=say("opt.device")),
+        click.option("--cards", metavar="N", help=say("opt.cards")),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(help=say("env"))
+def env() -> None:
+    """Text is in the phrases."""
+
+
+@env.command(help=say("env.create"), epilog=say("env.create.examples"))
+@_name
+@click.option("--image", metavar="I", help=say("opt.image"))
+@_resources
+@click.option("--env", "variables", multiple=True, metavar="K=V", help=say("opt.env"))
+@click.option("--port", "ports", multiple=True, type=click.IntRange(1, 65535), help=say("opt.port"))
+@click.option("--group", metavar="G", help=say("opt.group"))
+@click.option("--priority", metavar="P", help=say("opt.priority"))
+@click.option("--idle", metavar="T", help=say("opt.idle"))
+@click.option("--timer", metavar="T", help=say("opt.timer"))
+@click.option("--detach", is_flag=True, help=say("opt.env_detach"))
+@output_option
+def create(name: str, variables: tuple[str, ...], detach: bool, output: str, **asked: Any) -> int:
+    wanted = _wanted(asked)
+    if variables:
+        wanted["env"] = environment_of(variables)
+    made = open_client().create_env(name, **wanted)
+    return _tell_start(made, detach, output)
+
+
+def _wanted(asked: dict[str, Any]) -> dict[str, Any]:
+    """What was given, with numbers as numbers: what they mean is the server's to say."""
+    given = {key: list(value) if isinstance(value, tuple) else value for key, value in asked.items()}
+    return {
+        key: value if key in _TEXTS or isinstance(value, list) else number_or_text(value)
+        for key, value in given.items()
+        if value not in (None, [])
+    }
+
+
+def _tell_start(made: Env, detach: bool, output: str) -> int:
+    for warning in made.warnings:
+        note(say("run.warning", text=printable(warning)))
+    if not detach:
+        _tell(made)
+        try:
+            made = made.wait(told=_tell)
+        except KeyboardInterrupt:
+            note("")
+            note(say("env.waits", name=made.name, id=made.id))
+            return 0
+    if output == "json":
+        print_json(dict(made.refresh().raw))
+    elif detach:
+        click.echo(made.id)
+    elif made.state == "running":
+        note(say("env.ready", name=made.name))
+    return 0 if detach or made.state == "running" else FAILED
+
+
+def _tell(env: Env) -> None:
+    note(say("env.state", name=env.name, state=state_label(env.shown_state), reason=printable(env.reason)))
+
+
+@env.command(help=say("env.ls"))
+@click.option("--all", "everyone", is_flag=True, help=say("opt.env_all"))
+@output_option
+def ls(everyone: bool, output: str) -> None:
+    found = open_client().envs(everyone=everyone)
+    headings = ["NAME", "STATE", *(["OWNER"] if everyone else []), "IMAGE", "CARDS", "CPU", "MEMORY", "AGE", "REASON"]
+    print_listing(found, output, headings, lambda env: _row(env, everyone), say("env.none"))
+
+
+def _row(env: Env, everyone: bool) -> list[str]:
+    asked = [
+        env.image or "-",
+        _cards(env),
+        "-" if env.cpu is None else number(env.cpu),
+        "-" if env.memory is None else show_bytes(env.memory),
+        age(env.submitted_at),
+        env.reason,
+    ]
+    return [env.name, state_label(env.shown_state), *([env.owner] if everyone else []), *asked]
+
+
+def _cards(env: Env) -> str:
+    return f"{number(env.cards)} {env.device or ''}{'*' if env.simulated_cards else ''}".strip() if env.cards else "-"
+
+
+@env.command(help=say("env.show"))
+@_name
+@output_option
+def show(name: str, output: str) -> None:
+    found = open_client().env(name)
+    if output == "json":
+        print_json(dict(found.raw))
+        return
+    print_fields(
+        [
+            ("name", found.name),
+            ("id", found.id),
+            ("state", state_label(found.shown_state)),
+            ("reason", found.reason),
+            ("owner", found.owner),
+            ("group", found.group),
+            ("image", found.image or ""),
+            ("cards", _cards(found)),
+            ("cpu", "" if found.cpu is None else number(found.cpu)),
+            ("memory", "" if found.memory is None else show_bytes(found.memory)),
+            ("shm", "" if found.shm is None else show_bytes(found.shm)),
+            ("node", found.node or ""),
+            ("started", local_time(found.started_at) if found.started_at else ""),
+            ("timer", local_time(found.stop_at) if found.stop_at else ""),
+            ("idle", "" if found.idle_seconds is None else short_time(found.idle_seconds)),
+            ("last used", local_time(found.used_at) if found.used_at else ""),
+        ]
+    )
+
+
+@env.command("open", help=say("env.open"))
+@_name
+@click.argument("what", default="lab", metavar="[lab|ide|terminal|PORT]")
+@click.option("--print", "only_print", is_flag=True, help=say("opt.print_url"))
+def open_env(name: str, what: str, only_print: bool) -> None:
+    client = open_client()
+    url = client.open(client.env(name).id, f"p{what}" if what.isdigit() else what)
+    if only_print or not _show_in_browser(url):
+        if not only_print:
+            note(say("env.opened"))
+        click.echo(url)
+
+
+def _show_in_browser(url: str) -> bool:
+    """Only where a person sits before a screen."""
+    if not sys.stdout.isatty() or not (os.environ.get("DISPLAY") or sys.platform == "darwin"):
+        return False
+    import webbrowser
+
+    return webbrowser.open(url)
+
+
+@env.command(help=say("env.ssh"), context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@_name
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def ssh(name: str, command: tuple[str, ...]) -> None:
+    """The machine's own ssh takes over, with the user's own keys and settings."""
+    client = open_client()
+    found = client.env(name)
+    way = client.gateway()
+    program = shutil.which("ssh")
+    if way.ssh_port is None or program is None:
+        raise Refused(say("env.no_ssh"))
+    host = way.ssh_host or urlsplit(client.door.url).hostname or "localhost"
+    target = f"{found.owner}+{found.name}@{host}"
+    os.execv(program, ["ssh", "-p", str(way.ssh_port), target, *command])  # noqa: S606  a list, no shell
+
+
+@env.command(help=say("env.stop"))
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+def stop(names: tuple[str, ...]) -> None:
+    client = open_client()
+    for name in names:
+        note(say("env.stopping", name=client.env(name).stop().name))
+
+
+@env.command(help=say("env.start"))
+@_name
+@_resources
+@click.option("--image", metavar="I", help=say("opt.image"))
+@click.option("--timer", metavar="T", help=say("opt.timer"))
+@click.option("--detach", is_flag=True, help=say("opt.env_detach"))
+@output_option
+def start(name: str, timer: str | None, detach: bool, output: str, **asked: Any) -> int:
+    found = open_client().env(name)
+    return _tell_start(found.start(_wanted(asked), timer=timer), detach, output)
+
+
+@env.command(help=say("env.restart"))
+@_name
+@_resources
+@click.option("--timer", metavar="T", help=say("opt.timer"))
+@output_option
+def restart(name: str, timer: str | None, output: str, **asked: Any) -> int:
+    wanted = _wanted(asked)
+    found = open_client().env(name).stop()
+    _tell(found)
+    found = found.wait(told=_tell)
+    return _tell_start(found.start(wanted, timer=timer), False, output)
+
+
+@env.command(help=say("env.rm"))
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help=say("opt.yes"))
+def rm(names: tuple[str, ...], yes: bool) -> None:
+    client = open_client()
+    for found in [client.env(name) for name in names]:
+        if not yes and sys.stdin.isatty():
+            click.confirm(say("env.ask_rm", name=found.name), abort=True)
+        note(say("env.removed", name=found.remove().name))
+
+
+@env.command(help=say("env.timer"))
+@_name
+@click.argument("when", required=False, metavar="[2h|+1h|off]")
+@click.option("--idle", metavar="T", help=say("opt.idle"))
+@output_option
+def timer(name: str, when: str | None, idle: str | None, output: str) -> None:
+    client: Client = open_client()
+    if when is None and idle is None:
+        raise click.UsageError(say("env.nothing_to_do"))
+    found = client.env(name).set_timer(when, idle=idle)
+    if output == "json":
+        print_json(dict(found.raw))
+        return
+    at = local_time(found.stop_at) if found.stop_at else say("env.never")
+    rests = say("env.never") if found.idle_seconds is None else short_time(found.idle_seconds)
+    note(say("env.timer_set", name=found.name, timer=at, idle=rests))
+
+
+COMMANDS = (env,)

@@ -1,0 +1,73 @@
+"""`yard env` as a person types it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.yard import Yard
+
+
+def created(yard: Yard, name: str, *asked: str) -> dict[str, object]:
+    return dict(yard.json("env", "create", name, *asked))
+
+
+def test_an_environment_from_creation_to_removal(simulated: Yard) -> None:
+    made = simulated.run("env", "create", "dev_1", "--cards", "2", "--cpu", "4", "--memory", "8G", "--idle", "2h")
+    assert made.code == 0, made
+    assert "yard env open dev_1" in made.err
+    listed = simulated.good("env", "ls")
+    assert "dev_1" in listed
+    assert "running" in listed
+    shown = simulated.good("env", "show", "dev_1")
+    assert "2 nvidia" in shown
+    assert "8G" in shown
+    assert simulated.run("env", "stop", "dev_1").code == 0
+    assert simulated.run("env", "restart", "dev_1", "--cards", "0").code == 0
+    assert simulated.json("env", "show", "dev_1")["cards"] == 0
+    assert simulated.run("env", "rm", "dev_1").code == 0
+    assert all(env["name"] != "dev_1" for env in simulated.json("env", "ls"))
+
+
+def test_a_stopped_one_says_so_and_starts_with_other_resources(simulated: Yard) -> None:
+    made = created(simulated, "again", "--cards", "1")
+    assert made["state"] == "running"
+    simulated.good("env", "stop", "again")
+    simulated.wait_for(str(made["id"]), "paused")
+    assert "stopped" in simulated.good("env", "ls")
+    assert "yard env start" in simulated.good("env", "show", "again")
+    started = simulated.json("env", "start", "again", "--cards", "3", "--timer", "1h")
+    assert (started["state"], started["cards"]) == ("running", 3)
+    assert started["stop_at"] is not None
+    simulated.good("env", "rm", "again")
+
+
+def test_one_that_has_to_wait_says_why_and_detach_does_not_wait(simulated: Yard) -> None:
+    for name in ("full_1", "full_2"):
+        created(simulated, name, "--cards", "4")
+    waiting = simulated.run("env", "create", "waits", "--cards", "4", "--detach")
+    assert waiting.code == 0
+    id = waiting.out.strip()
+    why = simulated.json("why", id)
+    assert why["reason_code"].startswith("waiting.")
+    for name in ("full_1", "full_2", "waits"):
+        simulated.good("env", "rm", name)
+
+
+def test_timers_by_command(simulated: Yard) -> None:
+    created(simulated, "timed")
+    assert "timed" in simulated.run("env", "timer", "timed", "2h", "--idle", "30m").err
+    assert json.loads(simulated.good("env", "timer", "timed", "off", "-o", "json"))["stop_at"] is None
+    nothing = simulated.run("env", "timer", "timed")
+    assert (nothing.code, "say when" in nothing.err) == (2, True)
+    assert simulated.run("env", "timer", "timed", "soon").code != 0
+    simulated.good("env", "rm", "timed")
+
+
+def test_bad_names_and_unknown_ones_are_told_in_both_languages(simulated: Yard) -> None:
+    wrong = simulated.run("env", "create", "with-dash")
+    assert wrong.code == 2
+    assert "27 letters" in wrong.err
+    assert "27 个字母" in simulated.run("env", "create", "with-dash", YARD_LANG="zh").err
+    missing = simulated.run("env", "show", "nobody")
+    assert missing.code != 0
+    assert "nobody" in missing.err
