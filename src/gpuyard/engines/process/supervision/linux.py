@@ -16,6 +16,7 @@ CLONE_NEWIPC = 0x08000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x20, 0x1000, 0x2000, 0x4000, 0x40000
 
+_MNT_DETACH = 2
 _FALLOC_FL_KEEP_SIZE, _FALLOC_FL_PUNCH_HOLE = 1, 2
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 _SYS_OPENAT2 = 437  # the same number on every architecture
@@ -44,6 +45,11 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
     encode = os.fsencode
     result = _libc.mount(encode(source), encode(target), encode(kind), ctypes.c_ulong(flags), encode(data))
     _check(result, target)
+
+
+def unmount(target: str) -> None:
+    """From here; whoever uses it goes on doing so."""
+    _check(_libc.umount2(os.fsencode(target), _MNT_DETACH), target)
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:
