@@ -66,7 +66,7 @@ def test_shared_with_names_exactly_the_members_and_is_at_rest_then(
     shared = acl.shared_with(rights, gid, members)
     assert set(shared.users) == members
     assert gid in shared.groups
-    assert (shared.owner, shared.other, shared.mask) == (rights.owner, rights.other, rights.mask)
+    assert (shared.owner, shared.other, shared.mask) == (rights.owner, 0, rights.mask)
     assert acl.shared_with(shared, gid, members) == shared
 
 

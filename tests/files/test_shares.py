@@ -189,3 +189,187 @@ def test_work_that_runs_can_go_on_writing_and_the_others_read_it(root: Path) -> 
     if now.exists():
         assert (now / "new").stat().st_gid == NEW
         assert (now / "sub" / "new").stat().st_gid == NEW
+
+
+# --- who may use them ---------------------------------------------------------------------------------------------
+
+ANN, BOB, CAT = 71101, 71102, 71103
+GOES_ON = bool  # called, it says that nothing is over
+
+
+def shared(root: Path, members: list[int], name: str = "vision", gid: int = OLD) -> bool:
+    """Open the share to these members and go through it; says whether there was anything to be gone through."""
+    shares = Shares(root)
+    left = shares.open_to(name, gid, members)
+    shares.go_through(name, gid, members, is_over=GOES_ON)
+    return left
+
+
+def can(uid: int, code: str, folder: Path, gid: int | None = None) -> bool:
+    """Whether someone with this number and no other can do this."""
+    who = f"os.setgroups([]); os.setgid({gid or uid}); os.setuid({uid}); "
+    script = f"import os, sys; os.umask(0o077); {who}os.chdir(sys.argv[1]); {code}"
+    return subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def lists(root: Path) -> Path:
+    if Shares(root).without_lists():
+        pytest.skip("this file system keeps no access lists")
+    return root
+
+
+WRITE, READ, APPEND = "open('f', 'w').write('x')", "open('f').read()", "open('f', 'a').write('y')"
+
+
+@as_root
+def test_members_write_each_others_files_whatever_their_umask_and_strangers_see_nothing(lists: Path) -> None:
+    assert shared(lists, [ANN, BOB])
+    share = lists / "vision"
+    assert can(ANN, "os.makedirs('d/e'); os.chdir('d/e'); " + WRITE, share)
+    assert can(BOB, APPEND + "; os.mkdir('b'); os.remove('f')", share / "d" / "e")
+    assert can(ANN, "os.rmdir('b')", share / "d" / "e")
+    assert not can(CAT, "os.listdir('.')", share)
+    assert (share / "d" / "e").stat().st_gid == OLD
+
+
+@as_root
+def test_whoever_joins_gets_in_and_whoever_leaves_gets_out(lists: Path) -> None:
+    shared(lists, [ANN])
+    share = lists / "vision"
+    assert can(ANN, "os.mkdir('d'); os.chdir('d'); " + WRITE, share)
+    assert shared(lists, [ANN, BOB])
+    assert can(BOB, APPEND, share / "d")
+    assert shared(lists, [BOB])
+    assert not can(ANN, READ, share)
+    os.chmod(lists, 0o755)
+    Path(share).chmod(0o2777)  # even past the first door
+    assert not can(CAT, "os.listdir('d')", share)
+    assert can(BOB, APPEND, share / "d")
+
+
+@as_root
+def test_the_same_again_changes_nothing_and_is_not_gone_through(lists: Path) -> None:
+    assert shared(lists, [ANN, BOB])
+    assert not shared(lists, [BOB, ANN])
+    assert shared(lists, [BOB])
+
+
+@as_root
+def test_an_interrupted_walk_is_done_again(lists: Path) -> None:
+    shared(lists, [ANN])
+    assert can(ANN, WRITE, lists / "vision")
+    shares = Shares(lists)
+    assert shares.open_to("vision", OLD, [ANN, BOB])
+    shares.go_through("vision", OLD, [ANN, BOB], is_over=lambda: True)
+    assert not can(BOB, APPEND, lists / "vision")
+    assert shared(lists, [ANN, BOB])
+    assert can(BOB, APPEND, lists / "vision")
+
+
+@as_root
+def test_a_share_from_before_there_were_lists_is_opened_as_far_as_it_was_to_the_group(lists: Path) -> None:
+    share = made(lists, "vision", OLD)
+    for name, mode in (("open", 0o660), ("readable", 0o640), ("private", 0o600)):
+        (share / name).write_text("x")
+        os.chown(share / name, ANN, OLD)
+        (share / name).chmod(mode)
+    shared(lists, [ANN, BOB])
+    assert can(BOB, "open('open', 'a').write('y'); open('readable').read()", share)
+    assert not can(BOB, "open('readable', 'a')", share)
+    assert not can(BOB, "open('private')", share)
+
+
+@as_root
+def test_what_was_moved_in_from_elsewhere_keeps_its_own_rights(lists: Path) -> None:
+    shared(lists, [ANN])
+    diary = lists / "vision" / "diary"
+    diary.write_text("x")
+    os.removexattr(diary, "system.posix_acl_access")
+    os.chown(diary, ANN, ANN)
+    diary.chmod(0o640)
+    shared(lists, [ANN, BOB])
+    assert not can(BOB, "open('diary')", lists / "vision")
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["link to a file", "link to a folder", "hard link", "pipe", "socket", "loop"])
+def test_no_walk_leaves_the_share_or_hangs(lists: Path, tmp_path: Path, kind: str) -> None:
+    shared(lists, [ANN])
+    share, outside = lists / "vision", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("x")
+    (outside / "secret").chmod(0o600)
+    odd = share / "odd"
+    if kind == "link to a file":
+        odd.symlink_to(outside / "secret")
+    elif kind == "link to a folder":
+        odd.symlink_to(outside)
+    elif kind == "hard link":
+        os.link(outside / "secret", odd)
+    elif kind == "pipe":
+        os.mkfifo(odd)
+    elif kind == "socket":
+        os.mknod(odd, 0o140600)
+    else:
+        odd.symlink_to(".")
+    before = (outside / "secret").stat()
+    shared(lists, [ANN, BOB])
+    Shares(lists).fold_in("vision", "speech", (OLD, NEW), in_use=False)
+    after = (outside / "secret").stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert not os.listxattr(outside / "secret")
+    assert not os.listxattr(outside)
+
+
+@as_root
+def test_a_merged_share_is_the_new_members_too(lists: Path) -> None:
+    shared(lists, [ANN])
+    shared(lists, [BOB], "speech", NEW)
+    assert can(ANN, "os.mkdir('d'); os.chdir('d'); " + WRITE, lists / "vision")
+    Shares(lists).fold_in("vision", "speech", (OLD, NEW), in_use=True)
+    assert shared(lists, [ANN, BOB], "speech", NEW)
+    assert can(BOB, APPEND, lists / "speech" / "vision" / "d")
+    assert can(ANN, APPEND, lists / "speech" / "vision" / "d")
+    assert (lists / "speech" / "vision" / "d").stat().st_gid == NEW
+
+
+@as_root
+def test_a_group_larger_than_any_list_still_shares_behind_a_closed_door(lists: Path) -> None:
+    many = list(range(80_000, 86_000))
+    lists.chmod(0o700)
+    assert shared(lists, many)
+    assert not shared(lists, many)
+    share = lists / "vision"
+    assert not can(CAT, "os.listdir('.')", share)
+    lists.chmod(0o711)
+    made = "os.mkdir('d'); os.chdir('d'); " + WRITE
+    if can(many[0], made, share):  # the lists of some file systems have room for them all
+        assert can(many[-1], APPEND, share / "d")
+    lists.chmod(0o700)
+    assert shared(lists, many[:2])
+    lists.chmod(0o711)
+    assert not can(many[-1], "os.listdir('.')", share)
+    assert can(many[1], APPEND, share / "d")
+
+
+@as_root
+def test_below_an_open_folder_a_group_larger_than_any_list_stays_closed(lists: Path, tmp_path: Path) -> None:
+    many = list(range(80_000, 86_000))
+    shares = Shares(lists)
+    if all(folder.stat().st_mode & 0o001 for folder in (lists, *lists.parents)):
+        shares.open_to("vision", OLD, many)
+        assert not can(CAT, "os.listdir('.')", lists / "vision")
+
+
+@as_root
+def test_every_root_has_its_share(lists: Path, tmp_path: Path) -> None:
+    nas = tmp_path / "nas"
+    nas.mkdir(mode=0o711)
+    shares = Shares(lists, nas)
+    assert shares.open_to("vision", OLD, [ANN])
+    shares.go_through("vision", OLD, [ANN], is_over=GOES_ON)
+    assert can(ANN, WRITE, nas / "vision")
+    assert can(ANN, WRITE, lists / "vision")
+    shares.fold_in("vision", "speech", (OLD, NEW), in_use=False)
+    assert (nas / "speech" / "vision" / "f").stat().st_gid == NEW

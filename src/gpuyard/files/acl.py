@@ -70,10 +70,20 @@ def open_to(gid: int, members: Collection[int]) -> AccessList:
     return AccessList(ALL, ALL, 0, dict.fromkeys(members, ALL), {gid: ALL}, ALL)
 
 
+def open_to_all(gid: int) -> AccessList:
+    """For a group with more members than a list can name, where strangers cannot come near the folder."""
+    return AccessList(ALL, ALL, ALL, {}, {gid: ALL}, ALL)
+
+
 def shared_with(now: AccessList, gid: int, members: Collection[int]) -> AccessList:
     """The same thing once these are the members. What its owner allowed the group stays what the members may."""
     users = {uid: now.users.get(uid, ALL) for uid in members}
-    return _named(replace(now, users=users), gid, ALL)
+    return _named(replace(now, users=users, other=0), gid, ALL)
+
+
+def shared_with_all(now: AccessList, gid: int) -> AccessList:
+    shared = _named(replace(now, users={}), gid, ALL)
+    return replace(shared, other=shared.mask or 0)
 
 
 def given(now: AccessList, old: int, new: int, *, keeps: bool) -> AccessList:

@@ -1,41 +1,126 @@
-"""The shared folders of groups, as far as people and not engines change them: one moved into another.
+"""The shared folders of groups: who may use them, and one moved into another.
 
-What lies in them belongs to users, who may change it at the same moment: no link is ever followed, and only what
-already belonged to the group is given to the other.
+Everybody in the group may use everything made in its folder, whatever engine and umask made it: access lists name each
+member (decision 0011). What lies in them belongs to users, who may change it at the same moment: no link is ever
+followed, and only what belongs to the group already is touched.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import logging
 import os
 import stat
-import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from gpuyard.domain.people import NAME_RULE
+from gpuyard.files import acl
+from gpuyard.files.acl import AccessList
+from gpuyard.files.marks import Marks
+from gpuyard.files.walking import go_through, opened, path_of
 
 log = logging.getLogger(__name__)
 
 MODE = 0o2770
-MAX_DEPTH = 200  # deeper ones stay as they are: each level keeps a file open
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+SURELY_NAMED = 20  # every file system with lists has room for so many; otherwise it is the disk that is full
+NO_LIMIT = 1 << 31
 _NO_LISTS = (errno.ENOTSUP, errno.ENOSYS)
+_LIST_TOO_LONG = (errno.ENOSPC, errno.E2BIG, errno.EDQUOT)
 
 
 class ShareNotMoved(Exception):
-    """Why a shared folder stays where it is. Nothing was changed."""
+    """Why a shared folder stays where it is."""
 
 
 class Shares:
-    """The folders below `root`, one per group, made by the engine on first use or here."""
+    """The folders below each root, one per group, made by the engine on first use or here."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, *further: Path) -> None:
+        self.roots: Sequence[Path] = (root, *further)
+        self._marks = Marks(root.parent / ".shares.json")
+        self._one_at_a_time = threading.Lock()  # an entry's list is read, changed and written
+
+    # --- who may use them -----------------------------------------------------------------------------------------
+
+    def without_lists(self) -> list[Path]:
+        """The roots whose file system keeps no access lists: there a share is its group's by number alone."""
+        return [root for root in self.roots if root.is_dir() and not _has_lists(root)]
+
+    def open_to(self, group: str, gid: int, members: Collection[int]) -> bool:
+        """Make the group's folders their members', and nobody else's, at once. Says whether there is something left to
+        be gone through in them. Raises OSError."""
+        left = False
+        for root in self.roots:
+            if root.is_dir() and NAME_RULE.fullmatch(group):
+                changed = self._open_top(root, group, gid, members)
+                left = left or changed or self._marks.get(str(root / group)) != _mark(gid, members)
+        return left
+
+    def go_through(self, group: str, gid: int, members: Collection[int], *, is_over: Callable[[], bool]) -> None:
+        """Everything in the group's folders too. Interrupted, it is to be done again: `open_to` says so."""
+        for root in self.roots:
+            share = root / group
+            if not share.is_dir() or self._marks.get(str(share)) == _mark(gid, members):
+                continue
+            with opened(root) as folder, opened(group, folder) as top:
+                stayed = self._open_all(top, gid, members, is_over) if _has_lists(top) else 0
+            if is_over():
+                return
+            self._marks.put(str(share), _mark(gid, members))
+            log.info("the share of %s in %s is now its %d members'", group, root, len(members))
+            if stayed:
+                log.warning("%d entries of it could not wholly be given to them", stayed)
+
+    def _open_top(self, root: Path, group: str, gid: int, members: Collection[int]) -> bool:
+        with opened(root) as folder:
+            _make(folder, group, gid)
+            with opened(group, folder) as top:
+                seen = os.fstat(top)
+                if (seen.st_uid, seen.st_gid) != (0, gid):
+                    os.fchown(top, 0, gid)
+                if seen.st_mode & 0o7770 != MODE:
+                    os.fchmod(top, MODE)
+                return _has_lists(top) and self._name_members(root / group, path_of(top), gid, members)
+
+    def _name_members(self, share: Path, top: str, gid: int, members: Collection[int]) -> bool:
+        """Of more members than this file system's lists can name none is named, and the folder is open to whoever gets
+        near it: the members, to whom it is shown, and nobody else as long as the folder above is closed."""
+        known_as_too_many = int(self._marks.get(_too_many(share)) or NO_LIMIT)
+        if len(members) < known_as_too_many:
+            try:
+                return _write_both(top, acl.open_to(gid, members))
+            except OSError as error:
+                if error.errno not in _LIST_TOO_LONG or len(members) < SURELY_NAMED:
+                    raise
+            log.warning("the group of %s has too many members (%d) for this file system to name", share, len(members))
+            self._marks.put(_too_many(share), str(len(members)))
+        return _write_both(top, acl.open_to_all(gid)) if _is_closed(share.parent) else False
+
+    def _open_all(self, top: int, gid: int, members: Collection[int], is_over: Callable[[], bool]) -> int:
+        whole = _read(path_of(top), acl.DEFAULT) or acl.open_to(gid, members)
+
+        def shared(now: AccessList) -> AccessList:
+            return acl.shared_with_all(now, gid) if whole.other else acl.shared_with(now, gid, members)
+
+        def visit(path: str, seen: os.stat_result) -> None:
+            is_folder = stat.S_ISDIR(seen.st_mode)
+            if not is_folder and not stat.S_ISREG(seen.st_mode):
+                return
+            with self._one_at_a_time:
+                now = _read(path, acl.ACCESS) or acl.of_mode(seen.st_mode)
+                if seen.st_gid != gid and gid not in now.groups:
+                    return  # moved in from elsewhere: its rights are its own
+                _write(path, acl.ACCESS, shared(now))
+                if is_folder:
+                    default = _read(path, acl.DEFAULT)
+                    _write(path, acl.DEFAULT, shared(default) if default else whole)
+
+        return go_through(top, visit, is_over=is_over)
+
+    # --- one moved into another -----------------------------------------------------------------------------------
 
     def fold_in(self, source: str, target: str, gids: tuple[int, int], *, in_use: bool) -> bool:
         """Move the source's folder to TARGET/SOURCE and give it from the first group number to the second.
@@ -43,38 +128,78 @@ class Shares:
         Work that runs goes on with the folder it has; while there is some (`in_use`) its number keeps its rights there.
         False: this server has no shared folders. Raises ShareNotMoved.
         """
-        if not self.root.is_dir():
+        if not self.roots[0].is_dir():
             return False
         if not NAME_RULE.fullmatch(source) or not NAME_RULE.fullmatch(target):
             raise ShareNotMoved("odd name")
+        for root in self.roots:
+            if root is self.roots[0] or (root / source).is_dir():
+                self._fold_in_one(root, source, target, gids, in_use=in_use)
+        return True
+
+    def _fold_in_one(self, root: Path, source: str, target: str, gids: tuple[int, int], *, in_use: bool) -> None:
         old, new = gids
         try:
-            with _opened(self.root) as root:
-                _make(root, source, old)
-                _make(root, target, new)
-                with _opened(source, root) as folder, _opened(target, root) as place:
+            with opened(root) as above:
+                _make(above, source, old)
+                _make(above, target, new)
+                with opened(source, above) as folder, opened(target, above) as place:
                     keeps = in_use and _is_root() and old != new
-                    if keeps and not _has_access_lists(folder):
+                    if keeps and not _has_lists(folder):
                         raise ShareNotMoved("work still uses it, and this file system keeps no access lists")
-                    _move(root, source, place)
+                    _move(above, source, place)
                     if _is_root() and old != new:
-                        _give(folder, old, new, keeps=keeps)
+                        self._give_all(folder, old, new, keeps=keeps)
         except OSError as error:
-            raise ShareNotMoved(error.strerror or str(error)) from error
-        return True
+            raise ShareNotMoved(f"{root}: {error.strerror or error}") from error
+        for group in (source, target):
+            self._marks.forget(str(root / group))
+
+    def _give_all(self, top: int, old: int, new: int, *, keeps: bool) -> None:
+        """What belonged to the one group, by its number or by its list, belongs to the other."""
+
+        def visit(path: str, seen: os.stat_result) -> None:
+            if stat.S_ISLNK(seen.st_mode):
+                return
+            with self._one_at_a_time:
+                if seen.st_gid == old:
+                    os.chown(path, -1, new)
+                if stat.S_ISDIR(seen.st_mode) or stat.S_ISREG(seen.st_mode):
+                    _give_lists(path, seen, old, new, keeps=keeps)
+
+        stayed = go_through(top, visit)
+        if stayed:
+            log.warning("%d entries of a shared folder could not wholly be given to group number %d", stayed, new)
+
+
+def _give_lists(path: str, seen: os.stat_result, old: int, new: int, *, keeps: bool) -> None:
+    access = _read(path, acl.ACCESS)
+    named = access is not None and old in access.groups
+    if not named and not (keeps and seen.st_gid == old):
+        return
+    rights = acl.given(access or acl.of_mode(seen.st_mode), old, new, keeps=keeps)
+    _write(path, acl.ACCESS, rights)
+    if stat.S_ISDIR(seen.st_mode):
+        default = _read(path, acl.DEFAULT)
+        _write(path, acl.DEFAULT, acl.given(default, old, new, keeps=keeps) if default else rights)
+
+
+def _mark(gid: int, members: Collection[int]) -> str:
+    said = f"{gid}:{','.join(str(uid) for uid in sorted(members))}"
+    return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+def _too_many(share: Path) -> str:
+    return f"{share} has too many members"
+
+
+def _is_closed(folder: Path) -> bool:
+    """To strangers on this machine, who cannot pass some folder above."""
+    return any(not above.stat().st_mode & stat.S_IXOTH for above in (folder, *folder.parents))
 
 
 def _is_root() -> bool:
     return os.geteuid() == 0
-
-
-@contextmanager
-def _opened(path: str | Path, inside: int | None = None) -> Iterator[int]:
-    folder = os.open(path, _FOLDER, dir_fd=inside)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
 
 
 def _make(root: int, name: str, gid: int) -> None:
@@ -82,7 +207,7 @@ def _make(root: int, name: str, gid: int) -> None:
         os.mkdir(name, 0o700, dir_fd=root)
     except FileExistsError:
         return
-    with _opened(name, root) as folder:
+    with opened(name, root) as folder:
         if _is_root():
             os.fchown(folder, 0, gid)
         os.fchmod(folder, MODE)
@@ -98,101 +223,39 @@ def _move(root: int, source: str, place: int) -> None:
     raise ShareNotMoved("the other share has something of that name already")
 
 
-# --- whose it is --------------------------------------------------------------------------------------------------
+# --- access lists on disk -----------------------------------------------------------------------------------------
 
 
-def _give(top: int, old: int, new: int, *, keeps: bool) -> None:
-    """Everything below, from one group number to the other. A folder is given before it is looked into, so that what
-    is made in it meanwhile belongs to the new one by itself. Entries that are gone meanwhile, or that somebody made so
-    that they cannot be given, keep nobody else's from being given."""
-    _give_one(top, old, new, keeps=keeps)
-    waiting = [(os.dup(top), os.listdir(top))]
-    stayed = 0
+def _has_lists(entry: int | Path) -> bool:
     try:
-        while waiting:
-            folder, names = waiting[-1]
-            if not names:
-                waiting.pop()
-                os.close(folder)
-                continue
-            try:
-                inner = _look_into(folder, names.pop(), old, new, keeps=keeps, deeper=len(waiting) < MAX_DEPTH)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                stayed += 1
-                continue
-            if inner is not None:
-                waiting.append((inner, os.listdir(inner)))
-    finally:
-        for folder, _ in waiting:
-            os.close(folder)
-    if stayed:
-        log.warning("%d entries of a shared folder could not wholly be given to group number %d", stayed, new)
-
-
-def _look_into(folder: int, name: str, old: int, new: int, *, keeps: bool, deeper: bool) -> int | None:
-    """Give one entry; the open folder when it is one to go on with."""
-    entry = os.open(name, _LOOK, dir_fd=folder)
-    try:
-        mode = os.fstat(entry).st_mode
-        if stat.S_ISLNK(mode):
-            return None
-        _give_one(entry, old, new, keeps=keeps)
-        return os.open(f"/proc/self/fd/{entry}", _FOLDER & ~os.O_NOFOLLOW) if stat.S_ISDIR(mode) and deeper else None
-    finally:
-        os.close(entry)
-
-
-def _give_one(entry: int, old: int, new: int, *, keeps: bool) -> None:
-    """By its open file, not by its name: the name may mean something else by now."""
-    seen = os.fstat(entry)
-    if seen.st_gid != old:
-        return
-    path = f"/proc/self/fd/{entry}"
-    os.chown(path, -1, new)
-    if keeps and (stat.S_ISDIR(seen.st_mode) or stat.S_ISREG(seen.st_mode)):
-        _let_in(path, seen, old)
-
-
-# --- access lists: the group number that running work has keeps its rights ----------------------------------------
-
-_ACCESS, _DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
-_USER, _GROUP, _NAMED_GROUP, _MASK, _OTHER = 0x01, 0x04, 0x08, 0x10, 0x20
-_NOBODY = 0xFFFFFFFF
-_VERSION, _ENTRY = 2, struct.Struct("<HHI")  # as the kernel keeps them: tag, rights, who
-
-
-def _has_access_lists(folder: int) -> bool:
-    try:
-        os.getxattr(folder, _ACCESS)
+        os.getxattr(entry, acl.ACCESS)
     except OSError as error:
         return error.errno not in _NO_LISTS
     return True
 
 
-def _let_in(path: str, seen: os.stat_result, gid: int) -> None:
-    """Beside whoever may use it already, with the rights that the file's own group has."""
-    rights = _rights(path) or _rights_by_mode(seen.st_mode)
-    group = rights[_GROUP, _NOBODY]
-    rights[_NAMED_GROUP, gid] = group
-    rights.setdefault((_MASK, _NOBODY), group)
-    entries = sorted((tag, who, right) for (tag, who), right in rights.items())
-    written = struct.pack("<I", _VERSION) + b"".join(_ENTRY.pack(tag, right, who) for tag, who, right in entries)
-    os.setxattr(path, _ACCESS, written)
-    if stat.S_ISDIR(seen.st_mode):
-        os.setxattr(path, _DEFAULT, written)
-
-
-def _rights(path: str) -> dict[tuple[int, int], int]:
+def _read(path: str, which: str) -> AccessList | None:
     try:
-        written = os.getxattr(path, _ACCESS)
+        return acl.decode(os.getxattr(path, which))
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, *_NO_LISTS):
+            raise
+        return None
+
+
+def _write(path: str, which: str, rights: AccessList) -> bool:
+    """Says whether that changed anything."""
+    written = acl.encode(rights)
+    try:
+        if os.getxattr(path, which) == written:
+            return False
     except OSError as error:
         if error.errno != errno.ENODATA:
             raise
-        return {}
-    return {(tag, who): right for tag, right, who in _ENTRY.iter_unpack(written[4:])}
+    os.setxattr(path, which, written)
+    return True
 
 
-def _rights_by_mode(mode: int) -> dict[tuple[int, int], int]:
-    return {(_USER, _NOBODY): mode >> 6 & 7, (_GROUP, _NOBODY): mode >> 3 & 7, (_OTHER, _NOBODY): mode & 7}
+def _write_both(path: str, rights: AccessList) -> bool:
+    changed = _write(path, acl.ACCESS, rights)
+    return _write(path, acl.DEFAULT, rights) or changed
