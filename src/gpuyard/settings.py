@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpuyard.domain.images import read_image_name
 from gpuyard.domain.people import FIRST_BLOCK
 from gpuyard.domain.places import FIRST_ROOT, Root, root_problem
 from gpuyard.domain.resources import GIB, MIB, parse_bytes
@@ -60,6 +61,8 @@ class Settings:
     insecure_http: bool = False
     refuse_images: bool = False
     """An engine without images refuses jobs that name one, instead of running them without it."""
+    default_image: str = ""
+    """Where work runs in images, the one for work that names none. Empty: it has to name one."""
     log_limit_bytes: int = GIB
     """Most disk one replica's log may take; head and tail stay."""
     workdir_limit_bytes: int = 512 * MIB
@@ -107,6 +110,12 @@ def _number(least: float, most: float) -> Callable[[Any], float]:
     return read
 
 
+def _image(value: Any) -> str:
+    if not isinstance(value, str) or read_image_name(value) is None:
+        raise ValueError("expected the name of an image, such as debian:12")
+    return value
+
+
 def _roots(value: Any) -> tuple[Root, ...]:
     if not isinstance(value, dict) or not all(isinstance(outside, str) for outside in value.values()):
         raise ValueError('expected a table of paths, such as "/mnt2" = "/nas2"')
@@ -115,6 +124,7 @@ def _roots(value: Any) -> tuple[Root, ...]:
 
 IN_FILE: dict[str, Callable[[Any], Any]] = {
     "refuse_images": _flag,
+    "default_image": _image,
     "log_limit": _amount,
     "workdir_limit": _amount,
     "keep_days": _number(0, 36500),
@@ -128,6 +138,7 @@ _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
     "workdir_limit": "workdir_limit_bytes",
     "refuse_images": "refuse_images",
+    "default_image": "default_image",
     "roots": "further_roots",
 }
 

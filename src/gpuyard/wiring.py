@@ -36,6 +36,7 @@ from gpuyard.devices import find_probes
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import YardError
 from gpuyard.engines.process.engine import ProcessEngine
+from gpuyard.engines.seam import Engine, KeepsImages
 from gpuyard.engines.simulated import SimulatedEngine
 from gpuyard.engines.virtual import draw_nodes
 from gpuyard.files.shares import Shares
@@ -241,7 +242,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         logs=engine,
         series=series,
         workdirs=workdirs,
-        images=ImagePolicy(engine.name, uses_images=False, refuses=settings.refuse_images),
+        images=image_policy(settings, engine),
         version=__version__,
         default_device=default_device(engine.nodes()),
         hosts=allowed_hosts(settings),
@@ -251,6 +252,11 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     )
     server = build_server(settings, parts)
     return Platform(database, lock, engine, executor, (control, sampler, keeper, control.progress), access, server)
+
+
+def image_policy(settings: Settings, engine: Engine) -> ImagePolicy:
+    held = engine if isinstance(engine, KeepsImages) else None
+    return ImagePolicy(engine.name, held is not None, settings.refuse_images, settings.default_image, held)
 
 
 def build_access(settings: Settings, database: Database, clock: SteadyClock) -> Access:

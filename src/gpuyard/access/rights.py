@@ -34,6 +34,9 @@ class Action(StrEnum):
     CONTROL_WORKLOAD = "workload.control"
     ENTER_WORKLOAD = "workload.enter"
     SHIP_FOLDER = "workdir.upload"
+    SEE_IMAGES = "image.list"
+    PULL_IMAGE = "image.pull"
+    CHANGE_IMAGES = "image.change"
     SEE_CLUSTER = "cluster.show"
     CORDON = "node.cordon"
     LABEL = "node.label"
@@ -254,6 +257,9 @@ RULES: Mapping[Action, Rule] = {
     Action.CONTROL_WORKLOAD: Rule(Scope.WRITE, _own_or_led, _own_or_led),
     Action.ENTER_WORKLOAD: Rule(Scope.WRITE, _own, _own_or_led),
     Action.SHIP_FOLDER: Rule(Scope.WRITE, _anyone),
+    Action.SEE_IMAGES: Rule(Scope.READ, _anyone),
+    Action.PULL_IMAGE: Rule(Scope.WRITE, _anyone),
+    Action.CHANGE_IMAGES: Rule(Scope.ADMIN, _admin),
     Action.SEE_CLUSTER: Rule(Scope.READ, _anyone),
     Action.CORDON: Rule(Scope.ADMIN, _admin),
     Action.LABEL: Rule(Scope.ADMIN, _admin),

@@ -18,7 +18,7 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, because
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-UPLOADS = "/api/v1/workdirs/"  # bounded by the room that receives them, and never in memory
+UPLOADS = ("/api/v1/workdirs/", "/api/v1/images/load")  # bounded by the room that receives them, and never in memory
 
 SECURITY_HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuyard.access.service import Access
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.workload import Workload
-from gpuyard.engines.seam import KeepsLogs
+from gpuyard.engines.seam import KeepsImages, KeepsLogs
 from gpuyard.files.shares import Shares
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.metrics.series import Series
@@ -23,11 +23,13 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(frozen=True, slots=True)
 class ImagePolicy:
-    """What the engine does with a job that names an image."""
+    """What the engine does with work that names an image, or names none."""
 
     engine: str
     uses_images: bool = False
     refuses: bool = False  # instead of running the job without its image
+    default: str = ""  # for work that names none, where it runs in images
+    held: KeepsImages | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,8 @@ def draft(caller: Caller, job: native.JobFile, policy: Policy) -> Workload:
     if caller.actor.is_admin and group not in owner.groups:
         _require_group(caller, group)
     require_ceiling(policy, owner, group, job.spec.priority)
-    return Workload(caller.parts.make_id(), owner.name, group, job.spec, submitted_at=caller.now)
+    spec = with_image(caller, job.spec)
+    return Workload(caller.parts.make_id(), owner.name, group, spec, submitted_at=caller.now)
 
 
 def _usual_group(owner: User) -> str:
@@ -105,6 +106,16 @@ def _require_group(caller: Caller, group: str) -> None:
     with caller.parts.database.read() as conn:
         if people.get_group(conn, group) is None:
             raise BadInput(because(Code.NOT_FOUND, what="group", name=group))
+
+
+def with_image(caller: Caller, spec: Spec) -> Spec:
+    """Where work runs in images, that which names none gets the usual one."""
+    policy = caller.parts.images
+    if not policy.uses_images or all(role.image for role in spec.roles):
+        return spec
+    if not policy.default:
+        raise BadInput(because(Code.MISSING_KEY, at="", key="image"))
+    return replace(spec, roles=tuple(replace(role, image=role.image or policy.default) for role in spec.roles))
 
 
 def problems_of(caller: Caller, spec: Spec) -> list[Reason]:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Self
 
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import Door, choose_language, find_server
+from gpuyard.sdk.images import Images
 from gpuyard.sdk.job import Job
 from gpuyard.sdk.people import People
 from gpuyard.sdk.results import Before, Node, Preview, QuotaLine, Top
@@ -31,7 +32,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 Progress = Callable[[int, int], None]  # bytes sent, bytes in all
 
 
-class Client(Workplaces, People, Rules, WaysIn):
+class Client(Workplaces, Images, People, Rules, WaysIn):
     """A gpuyard server. Found by itself (see `sdk.finding`) unless url and token, or a data folder, are given."""
 
     def __init__(

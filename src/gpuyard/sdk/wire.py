@@ -25,6 +25,7 @@ from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable,
 from gpuyard.sdk.finding import Door, found_again
 
 CONNECT_SECONDS = 10.0
+LONG_WORK_SECONDS = 3600.0
 ANSWER_SECONDS = 60.0  # the server gives up on a locked store after 15 s; a large upload answers when it is on disk
 PAUSE_BASE_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 3.0
@@ -101,6 +102,14 @@ class Wire:
 
         self._patiently(once, patience)
 
+    def send(self, path: str, body: Iterator[bytes], size: int) -> httpx2.Response:
+        """PUT a large body once; what becomes of it may take as long again."""
+        headers = {"Content-Type": "application/x-tar", "Content-Length": str(size)}
+        timeout = httpx2.Timeout(LONG_WORK_SECONDS, connect=CONNECT_SECONDS)
+        return self._patiently(
+            lambda: self._http.put(path, content=body, headers=headers, timeout=timeout), NO_PATIENCE
+        )
+
     @contextlib.contextmanager
     def stream(
         self,
@@ -108,6 +117,7 @@ class Wire:
         path: str,
         *,
         params: Mapping[str, Any] | None = None,
+        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         silence_seconds: float = ANSWER_SECONDS,
     ) -> Iterator[httpx2.Response]:
@@ -115,7 +125,7 @@ class Wire:
         timeout = httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS)
         try:
             with self._http.stream(
-                method, path, params=_given(params), headers=dict(headers or {}), timeout=timeout
+                method, path, params=_given(params), content=content, headers=dict(headers or {}), timeout=timeout
             ) as response:
                 if response.status_code >= 300:
                     response.read()

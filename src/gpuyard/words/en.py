@@ -164,8 +164,8 @@ SENTENCES: Mapping[Code, Template] = {
     ),
     Code.ENGINE_CANNOT: "The {engine} engine cannot do this[: {what:noun}].",
     Code.IMAGE_REFUSED: (
-        "The {engine} engine cannot use images, and this server is set to refuse jobs that name one ({image}). "
-        "Leave `image` out."
+        "The {engine} engine runs work directly on the machine and cannot use the image {image}. Leave `image` out, or "
+        "have the server run containers (`yard doctor` says what that needs)."
     ),
     Code.BUSY_STORE: "The database is busy[ since {seconds:seconds}]. Nothing was changed; try again.",
     Code.STORE_FULL: "The server's disk is full. Nothing was changed. Make room, or ask an admin to.",
@@ -299,6 +299,11 @@ NOUNS: Mapping[str, str] = {
     "workload.control": "stop, pause, resume or rerun this job",
     "workload.enter": "enter it; only its owner and admins do",
     "workdir.upload": "ship a folder",
+    "image.list": "see the images",
+    "image.pull": "fetch an image",
+    "image.change": "load or remove images",
+    "images": "run work in images",
+    "image": "image",
     "cluster.show": "see the machines",
     "node.cordon": "take a machine out of use",
     "node.label": "label a machine",

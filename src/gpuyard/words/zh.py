@@ -134,7 +134,10 @@ SENTENCES: Mapping[Code, Template] = {
         "这个服务不是以 root 启动的，所有任务都会用同一个系统用户运行，所以只能有一个用户。需要多个用户请以 root 启动。"
     ),
     Code.ENGINE_CANNOT: "{engine} 引擎做不到[：{what:noun}]。",
-    Code.IMAGE_REFUSED: "{engine} 引擎不能使用镜像，而且这个服务设置为拒绝指定镜像的任务（{image}）。请去掉 `image`。",
+    Code.IMAGE_REFUSED: (
+        "{engine} 引擎直接在机器上运行任务，不能使用镜像 {image}。请去掉 `image`，"
+        "或者让服务以容器方式运行（`yard doctor` 会说明需要什么）。"
+    ),
     Code.BUSY_STORE: "数据库繁忙[，等了 {seconds:seconds}仍未成功]。没有做任何改动，请稍后再试。",
     Code.STORE_FULL: "服务器磁盘已满，没有做任何改动。请清理空间，或联系管理员。",
     Code.STORE_CORRUPT: "数据库[ {path} ]已损坏[（{detail}）]，没有做任何改动。请恢复最近的备份[：`{command}`]。",
@@ -284,6 +287,10 @@ NOUNS: Mapping[str, str] = {
     "workload.control": "停止、暂停、恢复或重新运行这个任务",
     "workload.enter": "进入它；只有所有者和管理员可以",
     "workdir.upload": "上传文件夹",
+    "image.list": "查看镜像",
+    "image.pull": "拉取镜像",
+    "image.change": "导入或删除镜像",
+    "images": "在镜像中运行任务",
     "cluster.show": "查看机器",
     "node.cordon": "停用机器",
     "node.label": "给机器加标签",

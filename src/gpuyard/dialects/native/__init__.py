@@ -9,6 +9,7 @@ Every problem of a file is found in one go and told with its place.
 from __future__ import annotations
 
 from gpuyard.dialects.native.changing import set_value
+from gpuyard.dialects.native.image_name import check_image_name
 from gpuyard.dialects.native.json_text import parse_json
 from gpuyard.dialects.native.marks import Marks
 from gpuyard.dialects.native.reading import JobFile, read_job
@@ -20,6 +21,7 @@ from gpuyard.dialects.native.yaml_text import parse_yaml
 __all__ = [
     "JobFile",
     "Marks",
+    "check_image_name",
     "job_schema",
     "parse_json",
     "parse_yaml",

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuyard.dialects.native import parts, places, values
-from gpuyard.dialects.native.image_name import LONGEST_REFERENCE, image
+from gpuyard.dialects.native.image_name import image
 from gpuyard.dialects.native.marks import Found, nearest
 from gpuyard.dialects.native.parts import Reader, read_keys
+from gpuyard.domain.images import LONGEST_REFERENCE
 from gpuyard.domain.people import NAME_RULE
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem

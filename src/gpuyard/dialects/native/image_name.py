@@ -1,33 +1,26 @@
-"""The name of an image: the OCI reference grammar and nothing else, so that no name means a file on the server."""
+"""The reader of an image's name."""
 
 from __future__ import annotations
 
-import re
-
-from gpuyard.dialects.native.marks import Found
+from gpuyard.dialects.native.marks import Findings, Found
 from gpuyard.dialects.native.values import text
+from gpuyard.domain.errors import BadInput
+from gpuyard.domain.images import LONGEST_REFERENCE, read_image_name
 from gpuyard.domain.problems import Problem
-
-LONGEST_NAME = 255
-LONGEST_REFERENCE = 500
-
-_HOST_PART = r"(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])"
-_HOST = rf"{_HOST_PART}(?:\.{_HOST_PART})*(?::[0-9]{{1,5}})?"
-_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_NAME = rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*"
-_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-_DIGEST = r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}"
-_REFERENCE = re.compile(rf"(?P<name>{_NAME})(?::{_TAG})?(?:@(?:{_DIGEST}))?", re.ASCII)
-
-# `oci:x` is a good reference, but container tools would read a local folder instead of asking a registry.
-_TRANSPORTS = re.compile(
-    r"(?:atomic|containers-storage|dir|docker-archive|docker-daemon|oci|oci-archive|ostree|sif|tarball):", re.ASCII
-)
 
 
 def image(found: Found) -> str:
     value = text(found, limit=LONGEST_REFERENCE)
-    match = _REFERENCE.fullmatch(value)
-    if match is None or len(match["name"]) > LONGEST_NAME or _TRANSPORTS.match(value):
+    if read_image_name(value) is None:
         raise found.wrong(Problem.IMAGE)
     return value
+
+
+def check_image_name(value: str) -> str:
+    """The same for a name that stands alone. Raises BadInput."""
+    found = Found({"image": value}, (), Findings(None))
+    name = found.findings.attempt(image, found.inside("image"))
+    found.findings.raise_if_any()
+    if name is None:
+        raise BadInput(found.wrong(Problem.IMAGE).reason)
+    return name

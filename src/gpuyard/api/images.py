@@ -1,0 +1,144 @@
+"""The images that work can run in: which are here, fetching one, taking one in from a file, removing one.
+
+Anybody may fetch from a registry, as every job that names an image does. What puts other content under a name that all
+use, or takes a name away, is for admins.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import IO, Annotated, Any
+
+from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field, StringConstraints
+from starlette.concurrency import run_in_threadpool
+
+from gpuyard.access import audit
+from gpuyard.access.rights import Action
+from gpuyard.api.errors import body_of
+from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.api.models import In, Instant, Out
+from gpuyard.api.uploads import Uploads
+from gpuyard.api.views import instant
+from gpuyard.dialects.native import check_image_name
+from gpuyard.domain.errors import Conflict, NotFound, YardError
+from gpuyard.domain.reasons import Code, because
+from gpuyard.engines.seam import KeepsImages
+
+doors = Doors(prefix="/api/v1", tags=["images"])
+COPY_BYTES = 1 << 20
+ImageName = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+class ImageOut(Out):
+    name: str
+    id: str
+    size: int = Field(description="bytes on this machine")
+    created_at: Instant
+
+
+class ImageList(Out):
+    items: list[ImageOut]
+
+
+class PullIn(In):
+    image: ImageName
+
+
+class LoadedOut(Out):
+    images: list[str] = Field(description="the names they have here")
+
+
+@doors.get("/images", response_model=ImageList)
+def list_images(caller: Annotated[Caller, needs(Action.SEE_IMAGES)]) -> Any:
+    """Those that are here: work that names one of them starts without waiting for a registry."""
+    held = _store(caller).images()
+    return ImageList(
+        items=[ImageOut(name=i.name, id=i.id, size=i.size, created_at=instant(i.created_at)) for i in held]
+    )
+
+
+@doors.post("/images/pull", response_class=StreamingResponse)
+def pull(caller: Annotated[Caller, needs(Action.PULL_IMAGE)], asked: PullIn) -> Response:
+    """Fetch one from its registry. The answer is lines of JSON: `{"told": ...}` for every step, then `{"done": true}`
+    or `{"error": ...}`."""
+    store, name = _store(caller), check_image_name(asked.image)
+    _note(caller, Action.PULL_IMAGE, name)
+    return StreamingResponse(_steps(caller, store, name), media_type="application/x-ndjson")
+
+
+def _steps(caller: Caller, store: KeepsImages, name: str) -> Iterator[str]:
+    """It goes on when nobody listens any more: the next who asks finds it here."""
+    told: SimpleQueue[dict[str, Any]] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            store.pull_image(name, lambda text: told.put({"told": text}))
+            told.put({"done": True})
+        except YardError as error:
+            told.put(body_of(error.reason, (), caller.language))
+
+    threading.Thread(target=work, name="pull", daemon=True).start()
+    while True:
+        line = told.get()
+        yield json.dumps(line) + "\n"
+        if "told" not in line:
+            return
+
+
+LOAD_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@doors.put("/images/load", response_model=LoadedOut, openapi_extra=LOAD_BODY)
+async def load(caller: Annotated[Caller, needs(Action.CHANGE_IMAGES)], request: Request) -> Any:
+    """Take in the images of a `docker save` file. It goes to disk first, then to the engine."""
+    store, uploads = _store(caller), request.app.state.uploads
+    assert isinstance(uploads, Uploads)
+    with tempfile.TemporaryFile(prefix="gpuyard-image-") as file:
+
+        def keep(pieces: Iterator[bytes]) -> None:
+            for piece in pieces:
+                file.write(piece)
+            file.seek(0)
+
+        await uploads.receive(caller.actor.name, request.stream(), keep)
+        names = await run_in_threadpool(lambda: list(store.load_image(_pieces(file))))
+    await run_in_threadpool(_note, caller, Action.CHANGE_IMAGES, ",".join(names)[:200])
+    return LoadedOut(images=names)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    while piece := file.read(COPY_BYTES):
+        yield piece
+
+
+@doors.delete("/images", response_model=LoadedOut)
+def remove(caller: Annotated[Caller, needs(Action.CHANGE_IMAGES)], image: Annotated[ImageName, Query()]) -> Any:
+    """Remove one from this machine. What is in use is refused."""
+    name = check_image_name(image)
+    if not _store(caller).remove_image(name):
+        raise NotFound(because(Code.NOT_FOUND, what="image", name=name))
+    _note(caller, Action.CHANGE_IMAGES, name)
+    return LoadedOut(images=[name])
+
+
+def _store(caller: Caller) -> KeepsImages:
+    policy = caller.parts.images
+    if policy.held is None:
+        raise Conflict(because(Code.ENGINE_CANNOT, engine=policy.engine, what="images"))
+    return policy.held
+
+
+def _note(caller: Caller, action: Action, name: str) -> None:
+    with caller.parts.database.write() as conn:
+        audit.record(conn, caller.actor, action, name, caller.now)
