@@ -11,17 +11,19 @@ import fcntl
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 
 from gpuyard.images.toolbox import elf
 
 AT = "/opt/yard"
 """Where the toolbox is shown inside. Programs that are started by name are made for this place."""
-RECIPE = 1
+RECIPE = 2
 """Raised whenever a base is made differently from before, so that old ones are not taken for it."""
 
 _LEFT_OUT = frozenset(
@@ -62,7 +64,8 @@ def base_version() -> str:
     found = [str(program), loader, os.__file__, _libpython(), elf.patchelf(), find_busybox()]
     looked_at = [(path, os.stat(path)) for path in found if path is not None]
     marks = [f"{path}:{seen.st_size}:{seen.st_mtime_ns}" for path, seen in looked_at]
-    digest = hashlib.sha256("\n".join([str(RECIPE), sys.version, *marks]).encode()).hexdigest()
+    own = [f"{name}:{text}" for name, text in _small_files().items()]
+    digest = hashlib.sha256("\n".join([str(RECIPE), sys.version, *marks, *own]).encode()).hexdigest()
     return f"{sys.version_info[0]}.{sys.version_info[1]}.{sys.version_info[2]}-{digest[:8]}"
 
 
@@ -76,7 +79,8 @@ def being_built(home: Path, name: str) -> Iterator[Path | None]:
         if (home / name).is_dir():
             yield None
             return
-        shutil.rmtree(part, ignore_errors=True)
+        for left in (*home.glob(".*.part"), *home.glob(".work-*")):  # by a build that was interrupted
+            shutil.rmtree(left, ignore_errors=True)
         part.mkdir(mode=0o755)
         try:
             yield part
@@ -100,8 +104,27 @@ def build_base(place: Path) -> None:
     (place / "bin" / "python3").symlink_to(program.name)
     elf.strip([copied, *place.glob("lib/*.so*"), *place.glob("lib/python*/lib-dynload/*.so")])
     _make_startable(copied, place)
-    _compile(place)
-    copy_busybox(place)
+    compile_modules(place)
+    has_shell = copy_busybox(place)
+    write_small_files(place, has_shell)
+
+
+_SMALL = {"shims/sudo": "sudo", "rc/profile.sh": "profile.sh"}
+
+
+def _small_files() -> dict[str, str]:
+    """Scripts of ours, by where they go."""
+    inside = resources.files("gpuyard.images.toolbox") / "inside"
+    return {target: (inside / name).read_text(encoding="utf-8") for target, name in _SMALL.items()}
+
+
+def write_small_files(place: Path, has_shell: bool) -> None:
+    for target, text in _small_files().items():
+        file = place / target
+        file.parent.mkdir(exist_ok=True)
+        first = f"#!{AT}/bin/busybox sh" if has_shell else "#!/bin/sh"
+        file.write_text(text.replace("#!/bin/sh", first, 1), encoding="utf-8")
+        file.chmod(0o755)
 
 
 def python_program() -> Path:
@@ -109,6 +132,10 @@ def python_program() -> Path:
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     usual = Path(sys.base_prefix) / "bin" / name
     return usual.resolve() if usual.exists() else Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+
+
+def python_loader() -> str:
+    return _loader(python_program())
 
 
 def _loader(program: Path) -> str:
@@ -130,7 +157,7 @@ def copy_standard_library(place: Path) -> list[Path]:
     target = place / "lib" / source.name
     shutil.copytree(source, target, ignore=_leave_out, symlinks=False)
     kept: list[Path] = []
-    loader = _loader(python_program())
+    loader = python_loader()
     found = Path(sysconfig.get_path("platstdlib", vars={"platbase": sys.base_exec_prefix})) / "lib-dynload"
     shutil.rmtree(target / "lib-dynload", ignore_errors=True)
     (target / "lib-dynload").mkdir()
@@ -146,15 +173,15 @@ def _leave_out(folder: str, names: list[str]) -> set[str]:
     return compiled | {name for name in names if name in _LEFT_OUT or name.startswith("config-")}
 
 
-def copy_libraries(loader: str, target: Path, files: list[Path]) -> None:
-    """The loader as `ld.so`, and every library these files need, beside each other."""
+def copy_libraries(loader: str, target: Path, files: list[Path], *folders: Path) -> None:
+    """The loader as `ld.so`, and every library these files need, beside each other; found in these folders first."""
     shutil.copyfile(os.path.realpath(loader), target / os.path.basename(loader))
     (target / os.path.basename(loader)).chmod(0o755)
     if not (target / "ld.so").exists():
         (target / "ld.so").symlink_to(os.path.basename(loader))
     wanted: dict[str, Path] = {}
     for file in files:
-        wanted |= elf.libraries_of(loader, file) or {}
+        wanted |= elf.libraries_of(loader, file, *folders) or {}
     if "libc.so.6" in wanted:
         beside = wanted["libc.so.6"].parent
         wanted |= {name: beside / name for name in _OPENED_LATER if (beside / name).exists()}
@@ -175,18 +202,25 @@ def _make_startable(program: Path, place: Path) -> None:
     elf.look_beside(tool, list(place.glob("lib/python*/lib-dynload/*.so")), "$ORIGIN/../..")
 
 
-def _compile(place: Path) -> None:
-    for library in place.glob("lib/python3*"):
-        compileall.compile_dir(library, quiet=2, maxlevels=20)
+def compile_modules(place: Path, only: str = "") -> None:
+    """Nobody can write beside them later. All below lib/python3.x, or one package that was installed there."""
+    for library in place.glob(f"lib/python3*/site-packages/{only}" if only else "lib/python3*"):
+        compileall.compile_dir(library, quiet=2, maxlevels=30)
 
 
 def copy_busybox(place: Path) -> bool:
     """A shell and the small tools, for images that have none."""
     found = find_busybox()
-    if found is not None:
-        shutil.copyfile(found, place / "bin" / "busybox")
-        (place / "bin" / "busybox").chmod(0o755)
-    return found is not None
+    if found is None:
+        return False
+    shutil.copyfile(found, place / "bin" / "busybox")
+    (place / "bin" / "busybox").chmod(0o755)
+    (place / "bin" / "sh").symlink_to("busybox")
+    (place / "applets").mkdir()
+    listed = subprocess.run([found, "--list"], capture_output=True, text=True, check=True)
+    for name in listed.stdout.split():
+        (place / "applets" / name).symlink_to("../bin/busybox")
+    return True
 
 
 def find_busybox() -> str | None:

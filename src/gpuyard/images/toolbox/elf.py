@@ -56,12 +56,23 @@ def is_static(path: Path) -> bool:
     return kind in (_PROGRAM, _SHARED) and loader_of(path) is None
 
 
-def libraries_of(loader: str, file: Path) -> dict[str, Path] | None:
-    """Name and place of every library this file needs, as this machine finds them; None where one is missing."""
-    asked = subprocess.run([loader, "--list", str(file)], capture_output=True, text=True, check=False)
+def libraries_of(loader: str, file: Path, *folders: Path) -> dict[str, Path] | None:
+    """Name and place of every library this file needs, as this machine finds them, in these folders first; None where
+    one is missing."""
+    path = ["--library-path", ":".join(map(str, folders))] if folders else []
+    asked = subprocess.run([loader, *path, "--list", str(file)], capture_output=True, text=True, check=False)
     if asked.returncode != 0 or "not found" in asked.stdout:
         return None
     return {name: Path(place) for name, place in _LISTED.findall(asked.stdout)}
+
+
+def machine_of(path: Path) -> int | None:
+    """The kind of processor a program or library is for; None for anything else."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(20)
+    return int(struct.unpack_from("<H", head, 18)[0]) if head[:4] == _MAGIC and len(head) == 20 else None
 
 
 def run(argv: Sequence[str]) -> None:
@@ -72,6 +83,18 @@ def run(argv: Sequence[str]) -> None:
 
 def patchelf() -> str | None:
     return shutil.which("patchelf")
+
+
+def make_portable(tool: str, root: Path, loader: str) -> None:
+    """Every program below this folder looks for its libraries in root/lib and is loaded by the toolbox's own loader.
+    Libraries need nothing: what a program loads later is looked for where the program looks."""
+    for folder, _, names in os.walk(root):
+        for name in names:
+            program = Path(folder, name)
+            if is_elf(program) and loader_of(program) is not None:
+                up = "/".join([".."] * len(program.parent.relative_to(root).parts))
+                look_beside(tool, [program], f"$ORIGIN/{up}/lib" if up else "$ORIGIN/lib")
+                load_by(tool, program, loader)
 
 
 def look_beside(tool: str, files: Sequence[Path], *folders: str) -> None:
