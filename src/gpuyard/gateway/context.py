@@ -41,6 +41,23 @@ class Inside(Protocol):
         ...
 
 
+class Service(Protocol):
+    """How a program that is visited by browser is started inside."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def argv(self) -> Sequence[str]: ...
+    @property
+    def env(self) -> Mapping[str, str]: ...
+    @property
+    def cwd(self) -> str | None: ...
+
+
+# `lab` or `ide`, the path under which it is visited, and the owner; None when the toolbox is not there.
+Recipes = Callable[[str, str, str], Service | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     config: GatewayConfig
@@ -50,3 +67,4 @@ class Context:
     clock: Callable[[], float]
     broker: Inside
     activity: Activity
+    recipes: Recipes

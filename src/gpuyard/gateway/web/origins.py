@@ -1,0 +1,16 @@
+"""Did the request come from the page it is for? Cookies alone do not tell: browsers send them along for strangers."""
+
+from __future__ import annotations
+
+from gpuyard.gateway.web.heads import Request
+
+
+def is_own(request: Request) -> bool:
+    """Reading is open to all, as links must work. What changes something, and every WebSocket, must be of this host."""
+    if request.is_safe and not request.wants_websocket:
+        return True
+    given = request.all(b"origin")
+    if len(given) == 1 and given[0] != b"null":
+        return given[0].lower() in (b"http://" + request.host.lower(), b"https://" + request.host.lower())
+    # A form on a page that keeps its address to itself says `null`; then the browser's own word counts.
+    return len(given) <= 1 and not request.wants_websocket and request.all(b"sec-fetch-site") == [b"same-origin"]

@@ -1,0 +1,97 @@
+"""Getting through to what a visit leads to. JupyterLab and VS Code are started when somebody first comes to them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+from gpuyard.domain.doorways import IDE, LAB
+from gpuyard.domain.errors import EngineError, NotFound, Unavailable, YardError
+from gpuyard.gateway.context import Context, Service
+from gpuyard.gateway.web import answers
+from gpuyard.gateway.web.answers import OwnAnswer, language_of
+from gpuyard.gateway.web.gate import Permit
+from gpuyard.gateway.web.heads import Request
+from gpuyard.gateway.web.targets import Target
+from gpuyard.gateway.web.texts import text
+
+LOOK_SECONDS = 0.05
+HOLD_SECONDS = 0.6  # a request waits this long for a program that starts; then the visitor is told
+AGAIN_SECONDS = 2.0
+NAMES = {LAB: "JupyterLab", IDE: "VS Code"}
+
+
+class NotThere(Exception):
+    """Nobody answers inside, yet. Knows how to say so."""
+
+    def __init__(self, status: int, name: str, refresh: int = 0, **facts: object) -> None:
+        super().__init__(name)
+        self.status, self.name, self.refresh, self.facts = status, name, refresh, facts
+
+    def answer(self, request: Request) -> OwnAnswer:
+        said = text(self.name, language_of(request), **self.facts)
+        code = f"refused.{self.name.replace('.', '_')}"
+        return answers.message(request, self.status, code, said, refresh=self.refresh)
+
+
+class Reaching:
+    def __init__(self, context: Context) -> None:
+        self._broker = context.broker
+        self._recipes = context.recipes
+        self._started: dict[Target, float] = {}
+
+    async def connect(self, permit: Permit, target: Target, prefix: str) -> socket.socket:
+        if target.port is not None:
+            return await self._to_port(target, target.port)
+        try:
+            return await self._to_service(target)
+        except (NotFound, EngineError):
+            await self._start(permit, target, prefix)
+        deadline = time.monotonic() + HOLD_SECONDS
+        while time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                return await self._to_service(target)
+            except (NotFound, EngineError):
+                continue
+        raise NotThere(503, f"starting.{target.service}", refresh=1)
+
+    async def _to_port(self, target: Target, port: int) -> socket.socket:
+        try:
+            return await self._broker.connect(target.replica, target.user, port=port)
+        except Unavailable:
+            raise
+        except (NotFound, EngineError):
+            raise NotThere(502, "no.listener", port=port) from None
+
+    async def _to_service(self, target: Target) -> socket.socket:
+        return await self._broker.connect(target.replica, target.user, path=target.socket_name)
+
+    async def _start(self, permit: Permit, target: Target, prefix: str) -> None:
+        """At most every few seconds for each; the porter sees to it that there is one of a name."""
+        now = time.monotonic()
+        if now - self._started.get(target, -AGAIN_SECONDS) < AGAIN_SECONDS:
+            return
+        self._started = {known: at for known, at in self._started.items() if now - at < AGAIN_SECONDS}
+        ended = await self._how_it_ended(target)
+        self._started[target] = now
+        service = self._recipe(permit, target, prefix)
+        await self._broker.serve(target.replica, target.user, service.name, service.argv, service.env, service.cwd)
+        if ended is not None and target.service is not None:
+            facts = {"name": NAMES[target.service], "code": ended, "log": f"$YARD_DOOR/{target.service}.log"}
+            raise NotThere(503, "failed.service", refresh=2, **facts)
+
+    async def _how_it_ended(self, target: Target) -> int | None:
+        """Its exit code when it has run and ended by itself."""
+        try:
+            known = (await self._broker.services(target.replica, target.user)).get(target.service or "")
+        except YardError:
+            return None
+        return known.get("exit_code") if known is not None and not known.get("running") else None
+
+    def _recipe(self, permit: Permit, target: Target, prefix: str) -> Service:
+        service = self._recipes(target.service or "", f"{prefix}/", permit.workload.owner)
+        if service is None:
+            raise NotThere(503, "no.toolbox")
+        return service
