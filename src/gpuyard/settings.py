@@ -39,6 +39,8 @@ class ControlSettings:
     backup_hour: int = 3
     """Local hour of the nightly backup."""
     backups_kept: int = 7
+    workload_env: tuple[tuple[str, str], ...] = ()
+    """Variables that every workload gets; its own win."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,12 @@ class Settings:
     containers (up to 0x6FFFFFFF), far above sub-uid ranges, and below 2^31, which old programs and protocols end at."""
     further_roots: tuple[Root, ...] = ()
     """In the file: a table [roots], such as "/mnt2" = "/nas2". Below each, everyone finds user/NAME and share/GROUP."""
+    pip_index_url: str = ""
+    """Where pip fetches packages in every workload. Empty: as the image has it."""
+    pip_trusted_host: str = ""
+    """A mirror without a certificate that can be checked, by its host name."""
+    conda_channels: tuple[str, ...] = ()
+    """Channels that conda asks first in every workload: names or addresses."""
     control: ControlSettings = ControlSettings()
 
     @property
@@ -116,6 +124,24 @@ def _image(value: Any) -> str:
     return value
 
 
+def _address(value: Any) -> str:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://", "file:///")) or " " in value:
+        raise ValueError("expected an address that begins with http:// or https://")
+    return value
+
+
+def _host(value: Any) -> str:
+    if not isinstance(value, str) or not value or "/" in value or " " in value:
+        raise ValueError("expected the name of a host, such as mirror.example")
+    return value
+
+
+def _channels(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item and "," not in item for item in value):
+        raise ValueError('expected a list of channels, such as ["conda-forge"]')
+    return tuple(value)
+
+
 def _roots(value: Any) -> tuple[Root, ...]:
     if not isinstance(value, dict) or not all(isinstance(outside, str) for outside in value.values()):
         raise ValueError('expected a table of paths, such as "/mnt2" = "/nas2"')
@@ -133,6 +159,9 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "sample_seconds": _number(0.5, 3600),
     "launch_threads": _number(1, 256),
     "roots": _roots,
+    "pip_index_url": _address,
+    "pip_trusted_host": _host,
+    "conda_channels": _channels,
 }
 _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
@@ -140,6 +169,9 @@ _ELSEWHERE = {
     "refuse_images": "refuse_images",
     "default_image": "default_image",
     "roots": "further_roots",
+    "pip_index_url": "pip_index_url",
+    "pip_trusted_host": "pip_trusted_host",
+    "conda_channels": "conda_channels",
 }
 
 

