@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -41,8 +41,10 @@ from gpuyard.engines.simulated import SimulatedEngine
 from gpuyard.engines.virtual import draw_nodes
 from gpuyard.files.shares import Shares
 from gpuyard.files.workdirs import Workdirs
+from gpuyard.images import mirrors
+from gpuyard.images.toolbox.recipes import shell_environment
 from gpuyard.metrics.series import Series
-from gpuyard.settings import BadSettings, Settings, with_file
+from gpuyard.settings import BadSettings, ControlSettings, Settings, with_file
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
 from gpuyard.words import say
@@ -224,7 +226,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     workdirs = Workdirs(settings.data / "workdirs", settings.workdir_limit_bytes)
     series = Series(settings.data / "metrics.db")
     executor = ThreadPoolExecutor(settings.control.launch_threads, "launch")
-    control = Control(database, lock, engine, executor, clock, settings.control, workdirs.path)
+    control = Control(database, lock, engine, executor, clock, with_common_variables(settings), workdirs.path)
     sampler = Sampler(engine, series, lambda: control.watched, clock, settings.control.sample_seconds, control.busy)
     keeper = Housekeeper(database, engine, workdirs, settings.data / "backups", clock, settings.control)
     view = View(database, clock)
@@ -252,6 +254,12 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     )
     server = build_server(settings, parts)
     return Platform(database, lock, engine, executor, (control, sampler, keeper, control.progress), access, server)
+
+
+def with_common_variables(settings: Settings) -> ControlSettings:
+    """What every workload is told: where packages come from, and how its shells become ready."""
+    told = {**shell_environment(), **mirrors.environment(settings)}
+    return replace(settings.control, workload_env=tuple(told.items()))
 
 
 def image_policy(settings: Settings, engine: Engine) -> ImagePolicy:
