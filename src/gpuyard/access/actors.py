@@ -26,6 +26,7 @@ class Via(StrEnum):
     TOKEN = "token"  # noqa: S105
     SESSION = "session"
     OWNER = "owner"  # the secret file in the data folder
+    SSH = "ssh"  # a password or a public key, for one SSH connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,11 @@ class Access:
     # --- in and out -----------------------------------------------------------------------------------------------
 
     def log_in(self, name: str, password: str, address: str) -> tuple[Actor, str]:
-        """The actor and the new cookie. Counted before anything is hashed; who does not exist costs the same."""
+        """The actor and the new cookie."""
+        return self._begin_session(self.check_password(name, password, address), address, self._clock())
+
+    def check_password(self, name: str, password: str, address: str) -> User:
+        """Who this is. Counted before anything is hashed; who does not exist costs the same."""
         now = self._clock()
         self._count_try(name, address, now)
         with self._database.read() as conn:
@@ -177,7 +181,7 @@ class Access:
             self._note_failed_login(name, address, now)
             raise LoginNeeded(because(Code.WRONG_PASSWORD))
         self._tries.went_well(name[:MOST_LENGTH], address)
-        return self._begin_session(user, address, now)
+        return user
 
     def log_out(self, actor: Actor) -> None:
         with self._database.write() as conn:
