@@ -23,7 +23,7 @@ from typing import Any
 
 from gpuyard.domain.amending import amended
 from gpuyard.domain.cluster import Allotment
-from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.reasons import NO_USE_RETRYING, Code, Reason, because
 from gpuyard.domain.workload import (
     Attempt,
     Cause,
@@ -370,7 +370,7 @@ def _retry_or_fail(workload: Workload, ending: Ending, now: float) -> Step:
     cause = ending.cause or Cause.EXIT
     used = workload.retries_used.get(cause, 0)
     limit = workload.spec.retries.get(cause, 0)
-    if used < limit:
+    if used < limit and ending.reason.code not in NO_USE_RETRYING:
         seconds = back_off_seconds(used)
         reason = because(Code.RETRY, cause=ending.reason.to_json(), number=used + 1, limit=limit, seconds=seconds)
         retries_used = {**workload.retries_used, cause: used + 1}

@@ -77,6 +77,18 @@ class Code(StrEnum):
     REBOOTED = "ended.rebooted"  # node, replica
     LAUNCH_FAILED = "ended.launch_failed"  # detail, replica
     SIBLING_ENDED = "ended.sibling_ended"  # replica
+
+    # Seen just before the start: it cannot run.
+    NO_START_FILE = "ended.no_start_file"  # path, replica
+    NO_SUCH_COMMAND = "ended.no_such_command"  # name, replica
+    START_FILE_IS_FOLDER = "ended.start_file_is_folder"  # path, replica
+    NOT_READABLE = "ended.not_readable"  # path, replica
+    NOT_EXECUTABLE = "ended.not_executable"  # path, replica
+    NO_INTERPRETER = "ended.no_interpreter"  # path, interpreter, replica
+    WINDOWS_LINES = "ended.windows_lines"  # path, replica
+    NO_WORKING_FOLDER = "ended.no_working_folder"  # path, replica
+    FOLDER_NOT_WRITABLE = "ended.folder_not_writable"  # path, replica
+    UPLOAD_UNDER_WAY = "ended.upload_under_way"  # path, replica
     PULL_FAILED = "ended.pull_failed"  # image, why, detail, replica
 
     # Facts: the pieces of the proof in `why`.
@@ -146,6 +158,11 @@ class Code(StrEnum):
     NO_SFTP = "refused.no_sftp"  # (none)
     TOO_MANY_AT_ONCE = "refused.too_many_at_once"  # what, limit
     LOGIN_OVER = "refused.login_over"  # (none)
+    DOOR_CLOSED = "refused.door_closed"  # detail
+    NOBODY_LISTENS = "refused.nobody_listens"  # what, name
+    TOO_MANY_INSIDE = "refused.too_many_inside"  # detail
+    INSIDE_FAILED = "refused.inside_failed"  # detail
+    BROKER_AWAY = "refused.broker_away"  # (none)
 
 
 NEVER_STARTS = frozenset(
@@ -158,6 +175,21 @@ NEVER_STARTS = frozenset(
         Code.POOL_CLOSED,
         Code.RING,
         Code.QUOTA_NEVER,
+    }
+)
+
+# Another try would end in the same way: somebody has to change something first.
+NO_USE_RETRYING = frozenset(
+    {
+        Code.NO_START_FILE,
+        Code.NO_SUCH_COMMAND,
+        Code.START_FILE_IS_FOLDER,
+        Code.NOT_READABLE,
+        Code.NOT_EXECUTABLE,
+        Code.NO_INTERPRETER,
+        Code.WINDOWS_LINES,
+        Code.NO_WORKING_FOLDER,
+        Code.FOLDER_NOT_WRITABLE,
     }
 )
 

@@ -8,6 +8,7 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
 from gpuyard.words import en_queue as queue
+from gpuyard.words.en_inside import INSIDE, INSIDE_NOUNS
 from gpuyard.words.en_workplaces import WORKPLACES
 from gpuyard.words.facts import in_rough
 from gpuyard.words.language import Facts, Language, Template
@@ -89,6 +90,7 @@ def _bad_value(facts: Facts) -> str:
 SENTENCES: Mapping[Code, Template] = {
     **POLICY_SENTENCES,
     **SSH_SENTENCES,
+    **INSIDE,
     **queue.QUEUE,
     **WORKPLACES,
     Code.BROKEN_INPUT: (
@@ -273,6 +275,7 @@ STATES: Mapping[State, str] = {state: state.value for state in State}
 NOUNS: Mapping[str, str] = {
     **POLICY_NOUNS,
     **SSH_NOUNS,
+    **INSIDE_NOUNS,
     "workload": "job",
     "workplace": "dev environment",
     "start": "start",

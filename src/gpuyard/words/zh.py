@@ -13,6 +13,7 @@ from gpuyard.words.language import Facts, Language, Template
 from gpuyard.words.policy_zh import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
 from gpuyard.words.ssh_zh import SSH_NOUNS, SSH_PROBLEMS, SSH_SENTENCES
 from gpuyard.words.zh_asides import ASIDES
+from gpuyard.words.zh_inside import INSIDE, INSIDE_NOUNS
 from gpuyard.words.zh_workplaces import WORKPLACES
 
 
@@ -75,6 +76,7 @@ def _already_there(facts: Facts) -> str:
 SENTENCES: Mapping[Code, Template] = {
     **POLICY_SENTENCES,
     **SSH_SENTENCES,
+    **INSIDE,
     **queue.QUEUE,
     **WORKPLACES,
     Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
@@ -239,6 +241,7 @@ STATES: Mapping[State, str] = {
 NOUNS: Mapping[str, str] = {
     **POLICY_NOUNS,
     **SSH_NOUNS,
+    **INSIDE_NOUNS,
     **{state.value: word for state, word in STATES.items()},
     "workload": "任务",
     "workplace": "开发环境",

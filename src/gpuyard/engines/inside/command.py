@@ -93,7 +93,7 @@ class Command:
         """A shell that was the first process dies of the stop signal at once; the program it ran may be saving."""
         if self._code is None:
             return False
-        if kill_at is None or now >= kill_at or self._code != 128 + signal.SIGTERM or self._problem:
+        if kill_at is None or now >= kill_at or self._code != -signal.SIGTERM or self._problem:
             return True
         if now < self._look_at:
             return False
@@ -107,11 +107,10 @@ class Command:
 
     def code(self) -> int:
         assert self._code is not None
-        return self._code
+        return processes.as_shells_say(self._code)
 
     def end(self) -> dict[str, Any]:
-        code = self.code()
-        killed = code > 128 and not self._problem
-        has_oom = code != 0 and not self._problem and ending.oom_kills() > self._kills_before
-        signalled = code - 128 if killed else None
-        return {"exit_code": code, "signal": signalled, "oom": has_oom, "problem": self._problem}
+        assert self._code is not None
+        signalled = -self._code if self._code < 0 else None
+        has_oom = self._code != 0 and not self._problem and ending.oom_kills() > self._kills_before
+        return {"exit_code": self.code(), "signal": signalled, "oom": has_oom, "problem": self._problem}

@@ -165,6 +165,7 @@ class Visit:
             "shell": lambda: self._wait_for(self._door.sessions.open_shell(message, self._tell)),
             "run": lambda: self._wait_for(self._door.sessions.run(message, fds, self._tell)),
             "connect": lambda: self._wait_for(Connecting(self._house, message, self._tell)),
+            "net": self._give_network,
             "serve": lambda: self._door.services.begin(message, self._answer),
             "services": lambda: self._answer({"ok": True, "services": self._door.services.told()}),
         }
@@ -172,6 +173,14 @@ class Visit:
         if not isinstance(wish, str) or wish not in wishes:
             raise BadRequest("do is none of " + ", ".join(wishes))
         wishes[wish]()
+
+    def _give_network(self) -> None:
+        """For an asker who makes its connections itself, so that nobody inside shares them."""
+        network = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._tell({"ok": True}, [network])
+        finally:
+            os.close(network)
 
     def _wait_for(self, wish: Session | Connecting) -> None:
         if self._is_closed:  # it was decided at once, and the asker has gone

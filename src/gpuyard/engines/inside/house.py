@@ -25,7 +25,7 @@ class BadRequest(CannotStart):
 
 class House:
     def __init__(self, request: Mapping[str, Any]) -> None:
-        self.loop = Loop()
+        self.loop = Loop("yard porter")
         self.door: str = request["door"]
         self.cwd: str = request["cwd"]
         self.env: dict[str, str] = dict(request.get("env") or {})

@@ -1,4 +1,4 @@
-"""One loop for everything the porter waits for."""
+"""One loop for everything the porter waits for. The broker outside waits in the same way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _MOST_COMPLAINTS = 20
 
 
 class Loop:
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name  # who complains
         self._poll = select.poll()
         self._calls: dict[int, Callable[[], None]] = {}
         self._complaints = 0
@@ -35,10 +36,10 @@ class Loop:
                 self.guard(call)
 
     def guard(self, call: Callable[[], None]) -> None:
-        """Whoever comes to the door cannot end the porter, and with it the workload."""
+        """Whoever comes cannot end the loop: with the porter's the workload would end."""
         try:
             call()
         except Exception as problem:
             self._complaints += 1
             if self._complaints <= _MOST_COMPLAINTS:
-                print(f"yard porter: {type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
+                print(f"{self._name}: {type(problem).__name__}: {problem}", file=sys.stderr, flush=True)

@@ -59,7 +59,7 @@ def send_to_group(leader: int, number: int) -> None:
 
 
 def reap() -> dict[int, int]:
-    """Collect children that have ended, our own and those left to us: pid -> exit code, 128 + n for signal n."""
+    """Collect children that have ended, our own and those left to us: pid -> exit code, minus n for signal n."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -69,8 +69,12 @@ def reap() -> dict[int, int]:
         if pid == 0:
             return ended
         if os.WIFEXITED(status) or os.WIFSIGNALED(status):
-            code = os.waitstatus_to_exitcode(status)
-            ended[pid] = code if code >= 0 else 128 - code
+            ended[pid] = os.waitstatus_to_exitcode(status)
+
+
+def as_shells_say(code: int) -> int:
+    """128 and the signal's number for one that was killed."""
+    return code if code >= 0 else 128 - code
 
 
 def reap_all_below() -> None:

@@ -91,7 +91,7 @@ class Service:
         self.exit_code: int | None = None
 
     def has_ended(self, code: int) -> None:
-        self.exit_code = code
+        self.exit_code = processes.as_shells_say(code)
 
 
 class ServiceLog:

@@ -142,7 +142,8 @@ class Session:
         self._code = code
         if self._runs:
             self._all.forget(self)
-            self._tell({"ended": code}, ())
+            signalled = -code if code < 0 else None
+            self._tell({"ended": processes.as_shells_say(code), "signal": signalled}, ())
 
     def hear(self, message: Mapping[str, Any]) -> None:
         if "signal" in message and self._code is None:
