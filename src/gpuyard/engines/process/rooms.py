@@ -117,9 +117,27 @@ def render_room(plan: RoomPlan, programs: Programs) -> dict[str, Any]:
         "texts": [[str(plan.folder / name), f"/etc/{name}"] for name in ("passwd", "group")],
         "devices": nodes,
         "shm": plan.shm,
-        "places": [{"at": p.inside, "from": p.outside, "read_only": p.read_only} for p in plan.places],
+        "places": [
+            {"at": p.inside, "from": p.outside, "read_only": p.read_only} for p in (*plan.places, *_toolbox(plan.data))
+        ],
         "mounts": [_render_mount(mount, plan) for mount in plan.mounts],
     }
+
+
+TOOLBOX = "/opt/yard"
+
+
+def _toolbox(data: Path) -> list[Place]:
+    """Where it was built it is shown as in containers: its programs are made for that place. Not over a machine's /opt
+    that others than root can change: that would have to be covered as a whole."""
+    current, beside = data / "toolbox" / "current", os.path.dirname(TOOLBOX)
+    if not current.is_dir():
+        return []
+    if os.path.isdir(beside):
+        found = os.lstat(beside)
+        if found.st_uid != 0 or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o027 != 0o005:
+            return []
+    return [Place(TOOLBOX, os.path.realpath(current), read_only=True)]
 
 
 def _render_mount(mount: Mount, plan: RoomPlan) -> dict[str, Any]:
