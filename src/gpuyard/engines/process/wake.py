@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import select
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
-from gpuyard.domain.workload import ReplicaId
+from gpuyard.engines.news import News
 from gpuyard.engines.process.layout import read_id
 
-_log = logging.getLogger(__name__)
 
-_MOST_REMEMBERED = 100_000  # whoever does not fetch the names for so long looks at everything
-
-
-class WakeBell:
+class WakeBell(News):
     """One thread that calls everybody who wants to know. A lost ring does no harm: control also looks by itself."""
 
     def __init__(self, folder: Path) -> None:
-        self._calls: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
-        self._heard: set[ReplicaId] | None = None  # None: anything may have changed, as before it was there to hear
+        super().__init__()
         self._socket = _listen(folder)
         self._ears, self._mouth = os.pipe()
         self._thread = threading.Thread(target=self._listen, name="process-engine-wake", daemon=True)
         self._thread.start()
-
-    def add(self, call: Callable[[], None]) -> None:
-        self._calls.append(call)
-
-    def note(self, id: ReplicaId | None) -> None:
-        """A replica's life may have changed; None: nobody knows whose."""
-        with self._lock:
-            if id is None or self._heard is None or len(self._heard) >= _MOST_REMEMBERED:
-                self._heard = None
-            else:
-                self._heard.add(id)
-
-    def heard(self) -> frozenset[ReplicaId] | None:
-        """Whose rings came since this was last asked; None when that is not known."""
-        with self._lock:
-            heard, self._heard = self._heard, set()
-        return None if heard is None else frozenset(heard)
 
     def close(self) -> None:
         if not self._thread.is_alive():
@@ -62,11 +37,7 @@ class WakeBell:
         poll.register(self._ears, select.POLLIN)
         while self._ears not in dict(poll.poll()):
             self._drain()
-            for call in list(self._calls):
-                try:
-                    call()
-                except Exception:  # one listener's mistake must not make the others deaf
-                    _log.exception("a listener failed")
+            self.tell()
 
     def _drain(self) -> None:
         """Many rings at once are one piece of news."""
