@@ -29,12 +29,15 @@ from gpuyard.access.service import Access, AccessRules, FirstAdmin
 from gpuyard.api.app import create_app
 from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Parts
 from gpuyard.api.wire import CarefulProtocol, raise_file_limit
+from gpuyard.control.folders import FolderKeeper
 from gpuyard.control.housekeeping import Housekeeper
 from gpuyard.control.loop import Control
+from gpuyard.control.numbers import give_blocks
 from gpuyard.control.sampling import Sampler
 from gpuyard.devices import find_probes
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import YardError
+from gpuyard.domain.places import SHARE
 from gpuyard.engines.process.engine import ProcessEngine
 from gpuyard.engines.seam import Engine, KeepsImages
 from gpuyard.engines.simulated import SimulatedEngine
@@ -131,9 +134,13 @@ def with_settings_file(settings: Settings) -> Settings:
     if not path.exists():
         return settings
     try:
-        return with_file(settings, path.read_text(encoding="utf-8"))
+        settings = with_file(settings, path.read_text(encoding="utf-8"))
     except (BadSettings, OSError, UnicodeDecodeError) as problem:
         raise CannotStart(f"{path}: {problem}") from problem
+    for root in settings.further_roots:
+        if not os.path.isdir(root.outside):
+            raise CannotStart(f"{path}: roots: there is no folder {root.outside}. Make it or mount it.")
+    return settings
 
 
 @contextlib.contextmanager
@@ -221,7 +228,11 @@ def _told_to_end(number: int, frame: object) -> None:
 def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     database = Database.open(settings.database_url)
     lock = ControlLock.acquire(database, f"{socket.gethostname()}:{os.getpid()}")
+    if os.geteuid() == 0:
+        give_blocks(database, settings.roots, settings.first_uid)
     engine = build_engine(settings, clock)
+    shares = Shares(*(Path(root.outside) / SHARE for root in settings.roots))
+    folders = [FolderKeeper(database, shares)] if os.geteuid() == 0 and engine.name != SimulatedEngine.name else []
     access = build_access(settings, database, clock)
     workdirs = Workdirs(settings.data / "workdirs", settings.workdir_limit_bytes)
     series = Series(settings.data / "metrics.db")
@@ -240,7 +251,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         before=view.before,
         holding=view.holding,
         compare=view.compare,
-        shares=Shares(settings.data / "files" / "share"),
+        shares=shares,
         logs=engine,
         series=series,
         workdirs=workdirs,
@@ -253,7 +264,8 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         data=settings.data,
     )
     server = build_server(settings, parts)
-    return Platform(database, lock, engine, executor, (control, sampler, keeper, control.progress), access, server)
+    loops: tuple[Loop, ...] = (control, sampler, keeper, control.progress, *folders)
+    return Platform(database, lock, engine, executor, loops, access, server)
 
 
 def with_common_variables(settings: Settings) -> ControlSettings:
@@ -286,7 +298,12 @@ def build_engine(settings: Settings, clock: SteadyClock) -> ProcessEngine | Simu
         probes = find_probes(settings.data, settings.simulate_cards)
     except ValueError as problem:
         raise CannotStart(f"--simulate-cards {settings.simulate_cards!r}: {problem}") from problem
-    return ProcessEngine(settings.data, devices=probes, log_limit_bytes=settings.log_limit_bytes)
+    return ProcessEngine(
+        settings.data,
+        devices=probes,
+        log_limit_bytes=settings.log_limit_bytes,
+        further_roots=settings.further_roots,
+    )
 
 
 def build_server(settings: Settings, parts: Parts) -> uvicorn.Server:

@@ -5,6 +5,8 @@
     launching     replicas handed to the engine in the background, results brought back
     sampling      what running replicas use
     housekeeping  nightly backup, old logs, old feed rows
+    folders       groups' folders follow who belongs to the group
+    numbers       at start: numbers of an older version become blocks, and files follow
 
 Everything is level-triggered: what to do next is read from the state, so a pass may be lost, repeated or cut in half.
 """

@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -94,6 +94,12 @@ def changes_since(conn: sa.Connection, seq: int, limit: int = 10_000) -> list[Ch
 def has_other_changes(conn: sa.Connection, seq: int, kind: str) -> bool:
     """Did anything but this kind change after `seq`?"""
     return conn.execute(_others, {"after": seq, "but": kind}).first() is not None
+
+
+def has_changes_of(conn: sa.Connection, seq: int, kinds: Sequence[str]) -> bool:
+    """Did anything of these kinds change after `seq`? Not to be relied on beyond the hour that changes are kept."""
+    query = sa.select(changes.c.seq).where(changes.c.seq > seq, changes.c.kind.in_(kinds)).limit(1)
+    return conn.execute(query).first() is not None
 
 
 def prune(
