@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.files.sharing import ANN, BOB, CAT, GOES_ON, NEW, OLD, can, shared
 
 from gpuyard.files.shares import ShareNotMoved, Shares
 
-OLD, NEW, OTHER = 71001, 71002, 71003
+OTHER = 71003
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="giving files to groups needs root")
 
 
@@ -192,24 +193,6 @@ def test_work_that_runs_can_go_on_writing_and_the_others_read_it(root: Path) -> 
 
 
 # --- who may use them ---------------------------------------------------------------------------------------------
-
-ANN, BOB, CAT = 71101, 71102, 71103
-GOES_ON = bool  # called, it says that nothing is over
-
-
-def shared(root: Path, members: list[int], name: str = "vision", gid: int = OLD) -> bool:
-    """Open the share to these members and go through it; says whether there was anything to be gone through."""
-    shares = Shares(root)
-    left = shares.open_to(name, gid, members)
-    shares.go_through(name, gid, members, is_over=GOES_ON)
-    return left
-
-
-def can(uid: int, code: str, folder: Path, gid: int | None = None) -> bool:
-    """Whether someone with this number and no other can do this."""
-    who = f"os.setgroups([]); os.setgid({gid or uid}); os.setuid({uid}); "
-    script = f"import os, sys; os.umask(0o077); {who}os.chdir(sys.argv[1]); {code}"
-    return subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True).returncode == 0
 
 
 @pytest.fixture
