@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
@@ -247,8 +247,7 @@ class Stream(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         buffer, at = self._buffer + data if self._buffer else data, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Protocol
+from typing import Protocol, cast
 
 from gpuyard.gateway.web.targets import Target
 
@@ -34,8 +34,7 @@ class Upstream(asyncio.Protocol):
         self.reused, self.last, self.idle_since = False, False, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         if self.listener is not None:
