@@ -8,6 +8,9 @@ CHINESE: dict[str, str] = {
     # Headings
     "ID": "编号",
     "NAME": "名称",
+    "VERSION": "版本",
+    "CURRENT": "当前",
+    "PARTS": "组成",
     "STATE": "状态",
     "OWNER": "所有者",
     "GROUP": "组",

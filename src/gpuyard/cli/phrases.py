@@ -7,6 +7,7 @@ import os
 from gpuyard.cli.env_phrases import ENV
 from gpuyard.cli.help_phrases import HELP
 from gpuyard.cli.policy_phrases import POLICY
+from gpuyard.cli.toolbox_phrases import TOOLBOX
 from gpuyard.sdk.finding import choose_language
 
 LANGUAGE = choose_language(os.environ)
@@ -14,6 +15,7 @@ LANGUAGE = choose_language(os.environ)
 _TABLE: dict[str, tuple[str, str]] = {
     **POLICY,
     **ENV,
+    **TOOLBOX,
     # Watching a job
     "run.submitted": ("{id} submitted", "{id} 已提交"),
     "run.state": ("{id} is {state}", "{id} 状态：{state}"),
