@@ -42,9 +42,8 @@ class Command:
         except OSError as problem:
             self._fail({"error": "failed", "detail": str(problem)})
             return
-        for stream in streams:
-            if stream > 2:
-                os.close(stream)
+        for stream in {*streams} - {1, 2}:
+            os.close(stream)
         self._house.when_ended(self._pid, self._has_ended)
         self._house.loop.watch(self._report, self._hear_report)
 
