@@ -27,7 +27,7 @@ from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import Passwords
 from gpuyard.access.service import Access, AccessRules, Credentials
 from gpuyard.domain.doorways import Visit
-from gpuyard.domain.errors import EngineError, NotFound
+from gpuyard.domain.errors import NotFound, Unavailable
 from gpuyard.domain.people import Group, Membership, Role, User
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Kind, Port, State, Workload
@@ -67,7 +67,7 @@ class NearBroker:
             await loop.sock_connect(sock, address)
         except OSError as error:
             sock.close()
-            raise EngineError(because(Code.LAUNCH_FAILED, detail=str(error))) from error
+            raise Unavailable(because(Code.NOBODY_LISTENS, what="port", name=str(port))) from error
         return sock
 
     async def serve(
@@ -248,7 +248,7 @@ def running(
         clock,
         near,
         Activity(database, clock),
-        lambda what, base, owner: recipes.get(what),
+        lambda what, base, owner, replica: recipes.get(what),
     )
     started: list[Web] = []
     loop = uvloop.new_event_loop()

@@ -54,8 +54,8 @@ class Service(Protocol):
     def cwd(self) -> str | None: ...
 
 
-# `lab` or `ide`, the path under which it is visited, and the owner; None when the toolbox is not there.
-Recipes = Callable[[str, str, str], Service | None]
+# `lab` or `ide`, the path under which it is visited, the owner and the replica; None when the toolbox is not there.
+Recipes = Callable[[str, str, str, str], Service | None]
 
 
 @dataclass(frozen=True, slots=True)

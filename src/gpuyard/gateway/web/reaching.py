@@ -7,7 +7,8 @@ import socket
 import time
 
 from gpuyard.domain.doorways import IDE, LAB
-from gpuyard.domain.errors import EngineError, NotFound, Unavailable, YardError
+from gpuyard.domain.errors import NotFound, YardError
+from gpuyard.domain.reasons import Code
 from gpuyard.gateway.context import Context, Service
 from gpuyard.gateway.web import answers
 from gpuyard.gateway.web.answers import OwnAnswer, language_of
@@ -44,29 +45,34 @@ class Reaching:
     async def connect(self, permit: Permit, target: Target, prefix: str) -> socket.socket:
         if target.port is not None:
             return await self._to_port(target, target.port)
-        try:
-            return await self._to_service(target)
-        except (NotFound, EngineError):
-            await self._start(permit, target, prefix)
+        sock = await self._to_service(target)
+        if sock is not None:
+            return sock
+        await self._start(permit, target, prefix)
         deadline = time.monotonic() + HOLD_SECONDS
         while time.monotonic() < deadline:
             await asyncio.sleep(LOOK_SECONDS)
-            try:
-                return await self._to_service(target)
-            except (NotFound, EngineError):
-                continue
+            sock = await self._to_service(target)
+            if sock is not None:
+                return sock
         raise NotThere(503, f"starting.{target.service}", refresh=1)
 
     async def _to_port(self, target: Target, port: int) -> socket.socket:
         try:
             return await self._broker.connect(target.replica, target.user, port=port)
-        except Unavailable:
+        except YardError as error:
+            if _nobody_there(error):
+                raise NotThere(502, "no.listener", port=port) from None
             raise
-        except (NotFound, EngineError):
-            raise NotThere(502, "no.listener", port=port) from None
 
-    async def _to_service(self, target: Target) -> socket.socket:
-        return await self._broker.connect(target.replica, target.user, path=target.socket_name)
+    async def _to_service(self, target: Target) -> socket.socket | None:
+        """None when it is not there yet."""
+        try:
+            return await self._broker.connect(target.replica, target.user, path=target.socket_name)
+        except YardError as error:
+            if _nobody_there(error):
+                return None
+            raise
 
     async def _start(self, permit: Permit, target: Target, prefix: str) -> None:
         """At most every few seconds for each; the porter sees to it that there is one of a name."""
@@ -91,7 +97,11 @@ class Reaching:
         return known.get("exit_code") if known is not None and not known.get("running") else None
 
     def _recipe(self, permit: Permit, target: Target, prefix: str) -> Service:
-        service = self._recipes(target.service or "", f"{prefix}/", permit.workload.owner)
+        service = self._recipes(target.service or "", f"{prefix}/", permit.workload.owner, target.replica)
         if service is None:
             raise NotThere(503, "no.toolbox")
         return service
+
+
+def _nobody_there(error: YardError) -> bool:
+    return isinstance(error, NotFound) or error.reason.code is Code.NOBODY_LISTENS
