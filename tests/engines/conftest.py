@@ -7,10 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engines.containers import ContainerYard, Podman, missing
 from tests.engines.places import MakeYard, Yard
 
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.devices.simulated import SimulatedProbe
+
+
+@pytest.fixture(scope="session")
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    if missing():
+        pytest.skip(missing())
+    service = Podman(tmp_path_factory.mktemp("podman"))
+    try:
+        service.start()
+        yield service
+    finally:
+        service.close()
+
+
+@pytest.fixture
+def container_yard(tmp_path: Path, podman: Podman) -> Iterator[ContainerYard]:
+    yard = ContainerYard(podman, tmp_path / "data", devices=[SimulatedProbe(tmp_path / "data", 2)])
+    yield yard
+    yard.close()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engines.containers import ContainerYard, Podman
 from tests.engines.places import IS_ROOT, PATIENCE_SECONDS, Yard, replica
 
 from gpuyard.devices.simulated import SimulatedProbe
@@ -52,6 +53,8 @@ class Stage(ABC):
 
 
 class ProcessStage(Stage):
+    _yard: Yard | ContainerYard
+
     def __init__(self, data: Path) -> None:
         self._yard = Yard(data, devices=[SimulatedProbe(data, 2)])
         self._others: list[Engine] = []
@@ -81,6 +84,15 @@ class ProcessStage(Stage):
         self._yard.close()
         for other in self._others:
             other.close()
+
+
+class ContainerStage(ProcessStage):
+    """Work is asked for in the same words; it runs in an image with nothing but busybox."""
+
+    def __init__(self, podman: Podman, data: Path) -> None:
+        self._yard = ContainerYard(podman, data, devices=[SimulatedProbe(data, 2)])
+        self._others = []
+        self.engine = self._yard.engine
 
 
 class SimulatedStage(Stage):
@@ -120,16 +132,22 @@ def _simulated_request(id: ReplicaId, env: list[tuple[str, str]]) -> LaunchReque
     )
 
 
-@pytest.fixture(params=["process", "simulated"])
+@pytest.fixture(params=["process", "container", "simulated"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    stage = ProcessStage(tmp_path / "data") if request.param == "process" else SimulatedStage(tmp_path)
-    yield stage
-    stage.close()
+    made: ProcessStage | SimulatedStage
+    if request.param == "simulated":
+        made = SimulatedStage(tmp_path)
+    elif request.param == "container":
+        made = ContainerStage(request.getfixturevalue("podman"), tmp_path / "data")
+    else:
+        made = ProcessStage(tmp_path / "data")
+    yield made
+    made.close()
 
 
 def test_an_engine_names_itself_and_its_machines_with_their_cards(stage: Stage) -> None:
     (node,) = stage.engine.nodes()
-    assert stage.engine.name in ("process", "simulated")
+    assert stage.engine.name in ("process", "container", "simulated")
     assert node.cpu_milli > 0
     assert node.memory > 0
     assert [card.index for card in node.cards] == [0, 1]

@@ -1,0 +1,187 @@
+"""Asks the container engine, from any thread, and never waits longer than it was told.
+
+While the engine does not answer the circuit is open: whoever asks hears so at once, and only a small knock now and then
+tries whether it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import aiohttp
+from aiodocker import Docker
+from aiodocker.exceptions import DockerError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+USUAL_SECONDS = 20.0
+_KNOCK_SECONDS = 2.0  # an engine that does not even answer a knock in this time hangs
+_REST_WELL, _REST_AWAY = 3.0, 0.3
+_NO_CONNECTION = 900  # aiodocker's own number
+
+
+class EngineAway(Exception):
+    """The engine gave no answer. What was asked may or may not have happened."""
+
+
+class Refused(Exception):
+    """The engine answered, and said no."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{message} ({status})" if status else message)
+        self.status, self.message = status, message
+
+    @property
+    def is_missing(self) -> bool:
+        return self.status == 404
+
+    @property
+    def is_taken(self) -> bool:
+        """The name exists already. Docker says so with 409, podman in words."""
+        return self.status == 409 or "already in use" in self.message or "already exists" in self.message
+
+
+class EngineClient:
+    def __init__(self, socket: str) -> None:
+        self.socket = socket
+        self._away_since: float | None = None
+        self._listeners: list[Callable[[bool], None]] = []
+        self._docker: Docker | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="container-engine", daemon=True)
+        self._thread.start()
+
+    @property
+    def away_seconds(self) -> float:
+        """For how long it has not answered; 0 when it does."""
+        since = self._away_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def on_news(self, call: Callable[[bool], None]) -> None:
+        """`call` hears, from the client's thread, each time the engine goes away (True) or comes back (False), and with
+        every further knock that stays unanswered."""
+        self._listeners.append(call)
+
+    def call(self, ask: Callable[[Docker], Awaitable[T]], seconds: float = USUAL_SECONDS) -> T:
+        """Raises Refused when the engine says no, EngineAway when it says nothing."""
+        if self._away_since is not None:
+            raise EngineAway("the container engine does not answer")
+        answer = asyncio.run_coroutine_threadsafe(self._ask(ask, seconds), self._loop)
+        try:
+            return answer.result(seconds + 5.0)
+        except concurrent.futures.TimeoutError as problem:
+            answer.cancel()
+            raise EngineAway("the container engine did not answer in time") from problem
+        except concurrent.futures.CancelledError as problem:
+            raise EngineAway("the container engine is being let go") from problem
+
+    def knock(self) -> bool:
+        """Whether it answers now."""
+        try:
+            return asyncio.run_coroutine_threadsafe(self._knock(), self._loop).result(_KNOCK_SECONDS + 1.0)
+        except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
+            return False
+
+    def close(self) -> None:
+        if not self._thread.is_alive():
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5.0)
+
+    # --- in the client's own thread -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        watching = self._loop.create_task(self._watch())
+        self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        assert watching.done()
+        self._loop.run_until_complete(self._hang_up())
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    async def _hang_up(self) -> None:
+        if self._docker is not None:
+            await self._docker.close()
+            await self._docker.session.close()
+
+    def _engine(self) -> Docker:
+        """Every call has a connection of its own: one that an engine left behind when it died would be no use."""
+        if self._docker is None:
+            connector = aiohttp.UnixConnector(self.socket, force_close=True, limit=64)
+            session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout())
+            self._docker = Docker("unix://localhost", connector=connector, session=session)
+        return self._docker
+
+    async def _ask(self, ask: Callable[[Docker], Awaitable[T]], seconds: float) -> T:
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await ask(self._engine())
+        except TimeoutError as problem:
+            self._note(is_away=not await self._knock())
+            raise EngineAway(f"the container engine did not answer within {seconds:g} seconds") from problem
+        except DockerError as problem:
+            if problem.status == _NO_CONNECTION:
+                self._note(is_away=True)
+                raise EngineAway("the container engine cannot be reached") from problem
+            raise Refused(problem.status, problem.message) from problem
+        except (aiohttp.ClientError, OSError) as problem:
+            self._note(is_away=not await self._knock())
+            raise EngineAway(f"the container engine broke off: {problem}") from problem
+        return answer
+
+    async def _knock(self) -> bool:
+        url = "http://localhost/_ping"
+        try:
+            async with asyncio.timeout(_KNOCK_SECONDS), self._engine().session.get(url) as answer:
+                return answer.status == 200
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return False
+
+    async def _watch(self) -> None:
+        while True:
+            self._note(is_away=not await self._knock())
+            await asyncio.sleep(_REST_WELL if self._away_since is None else _REST_AWAY)
+
+    def _note(self, *, is_away: bool) -> None:
+        was_away = self._away_since is not None
+        if is_away and not was_away:
+            self._away_since = time.monotonic()
+        elif not is_away:
+            self._away_since = None
+        if is_away or was_away:
+            for call in list(self._listeners):
+                try:
+                    call(is_away)
+                except Exception:  # one listener's mistake must not make the others deaf
+                    log.exception("a listener failed")
+
+
+def about(socket: str, seconds: float = USUAL_SECONDS) -> dict[str, Any] | None:
+    """What the engine behind a socket says of itself; None when nobody answers there."""
+    if not os.path.exists(socket):
+        return None
+    client = EngineClient(socket)
+    try:
+        return client.call(_info, seconds) if client.knock() else None
+    except (EngineAway, Refused):
+        return None
+    finally:
+        client.close()
+
+
+async def _info(docker: Docker) -> dict[str, Any]:
+    info = dict(await docker.system.info())
+    return info | {"Version": dict(await docker.version())}

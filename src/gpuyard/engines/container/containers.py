@@ -1,0 +1,144 @@
+"""The engine's verbs for containers, each safe to repeat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiodocker import Docker
+
+from gpuyard.domain.workload import ReplicaId
+from gpuyard.engines.container import names
+from gpuyard.engines.container.client import EngineClient, Refused
+
+START_SECONDS = 60.0
+REMOVE_SECONDS = 60.0
+COMMIT_SECONDS = 1800.0
+_MOST_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the engine says of one container."""
+
+    id: str
+    state: str  # created, running, exited, ...
+    pid: int
+    exit_code: int
+
+    @property
+    def has_begun(self) -> bool:
+        return self.state not in ("created", "configured", "initialized")
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("exited", "stopped", "dead")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    id: str
+    replica: ReplicaId
+    state: str
+    created_at: float
+
+
+class Containers:
+    def __init__(self, client: EngineClient, mark: str) -> None:
+        self._client = client
+        self._mark = mark
+
+    def create(self, name: str, body: Mapping[str, Any]) -> str:
+        """Its id. One that is there already under this name is the one: names are never used for two things."""
+
+        async def ask(docker: Docker) -> str:
+            return (await docker.containers.create(dict(body), name=name)).id
+
+        try:
+            return self._client.call(ask, START_SECONDS)
+        except Refused as problem:
+            if not problem.is_taken:
+                raise
+        found = self.look(name)
+        if found is None:  # it was just being removed
+            return self._client.call(ask, START_SECONDS)
+        return found.id
+
+    def start(self, id: str) -> None:
+        async def ask(docker: Docker) -> None:
+            await docker.containers.container(id).start()
+
+        self._client.call(ask, START_SECONDS)
+
+    def look(self, id: str) -> Found | None:
+        """None when there is none."""
+
+        async def ask(docker: Docker) -> dict[str, Any]:
+            return await docker.containers.container(id).show()
+
+        try:
+            shown = self._client.call(ask)
+        except Refused as problem:
+            if problem.is_missing:
+                return None
+            raise
+        state = shown["State"]
+        return Found(shown["Id"], str(state["Status"]), int(state.get("Pid") or 0), int(state.get("ExitCode") or 0))
+
+    def remove(self, id: str) -> None:
+        """With whatever volumes its image asked for. Nothing happens when it is gone."""
+
+        async def ask(docker: Docker) -> None:
+            await docker.containers.container(id).delete(force=True, v=True)
+
+        try:
+            self._client.call(ask, REMOVE_SECONDS)
+        except Refused as problem:
+            if not problem.is_missing:
+                raise
+
+    def commit(self, id: str, repository: str, tag: str) -> str:
+        """All that was changed in it, as an image. Its id."""
+
+        async def ask(docker: Docker) -> str:
+            made = await docker.containers.container(id).commit(
+                repository=repository,
+                tag=tag,
+                config={},
+                pause=False,  # podman wants a body, even an empty one
+            )
+            return str(made["Id"])
+
+        return self._client.call(ask, COMMIT_SECONDS)
+
+    def last_words(self, id: str) -> str:
+        """The last line of what its first process said before it had a log of its own."""
+
+        async def ask(docker: Docker) -> list[str]:
+            return await docker.containers.container(id).log(stdout=True, stderr=True, tail=5)
+
+        try:
+            lines = "".join(self._client.call(ask)).strip().splitlines()
+        except Refused:
+            return ""
+        printable = "".join(letter for letter in (lines[-1] if lines else "") if letter.isprintable())
+        return printable.strip()[-_MOST_WORDS:]
+
+    def ours(self) -> list[Listed]:
+        """Every container with our labels for this data folder, running or not."""
+
+        async def ask(docker: Docker) -> list[dict[str, Any]]:
+            filters = json.dumps({"label": [f"{names.DATA}={self._mark}"]})
+            found: list[dict[str, Any]] = await docker._query_json(
+                "containers/json", method="GET", params={"all": True, "filters": filters}
+            )
+            return found
+
+        listed = []
+        for shown in self._client.call(ask):
+            replica = names.read_labels(shown.get("Labels") or {})
+            if replica is not None:
+                listed.append(Listed(shown["Id"], replica, str(shown.get("State")), float(shown.get("Created") or 0)))
+        return listed

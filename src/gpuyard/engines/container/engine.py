@@ -1,0 +1,444 @@
+"""The container engine: the verbs of the seam. Nothing that matters is in memory."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gpuyard.devices.probe import DeviceProbe
+from gpuyard.domain.cluster import Card, Node, NodeState
+from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.places import Root, is_below
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.resources import GIB
+from gpuyard.domain.workload import Life, ReplicaId, Seen
+from gpuyard.engines.container import creating, inside_request, names
+from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
+from gpuyard.engines.container.containers import Containers
+from gpuyard.engines.container.creating import EngineFacts, Plan
+from gpuyard.engines.container.firewall import Firewall, FirewallProblem
+from gpuyard.engines.container.images import Images
+from gpuyard.engines.container.keeping import Keeping
+from gpuyard.engines.container.networks import Networks, NoRoom
+from gpuyard.engines.container.places import Places, install_inside
+from gpuyard.engines.container.settling import Settler
+from gpuyard.engines.container.watch import Watch
+from gpuyard.engines.folders import prepare_roots
+from gpuyard.engines.news import News
+from gpuyard.engines.process import machine as this_machine
+from gpuyard.engines.process import verdicts
+from gpuyard.engines.process.cards import CardWatch
+from gpuyard.engines.process.layout import Layout
+from gpuyard.engines.process.progress import ProgressReader
+from gpuyard.engines.process.replicas import Replicas
+from gpuyard.engines.process.rooms import check_mounts
+from gpuyard.engines.process.supervision import record, removal
+from gpuyard.engines.seam import CardUse, HeldImage, LaunchRequest, Progress, Usage
+from gpuyard.engines.variables import CONTROL_NODES
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+CGROUPS = Path("/sys/fs/cgroup")
+INSIDE = Path(__file__).parent.parent / "inside"
+POOL = "10.231.0.0/16"
+_AWAY_SECONDS = 3.0  # so long an engine may be silent before the machine is said to be lost
+_STRAY_SECONDS = 120.0  # a container without a replica is younger than any launch takes
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an admin may choose."""
+
+    log_limit_bytes: int = GIB
+    pids_limit: int = 4096
+    network_pool: str = POOL
+    host_network_groups: frozenset[str] = frozenset()
+    default_image: str = ""
+
+
+class ContainerEngine:
+    """Replicas as containers of this machine."""
+
+    name = "container"
+
+    def __init__(
+        self,
+        data: Path,
+        client: EngineClient,
+        facts: EngineFacts,
+        *,
+        toolbox: Callable[[], Path],
+        python: Sequence[str],
+        devices: Sequence[DeviceProbe] = (),
+        further_roots: Sequence[Root] = (),
+        options: Options | None = None,
+    ) -> None:
+        """`toolbox` gives the folder to be shown at /opt/yard, made if need be; `python` starts its Python there."""
+        layout = Layout(data.resolve())
+        layout.prepare()
+        roots = (layout.root, *further_roots)
+        prepare_roots(roots)
+        mark = names.mark_of(str(layout.data))
+        self._options = options or Options()
+        self._layout, self._facts, self._mark = layout, facts, mark
+        self._toolbox, self._python = toolbox, tuple(python)
+        self._probes = tuple(devices)
+        self._node = socket.gethostname()
+        self._inside = install_inside(INSIDE, layout.run / "inside")
+        self._replicas = Replicas(layout, None, str(BOOT_ID))
+        self._cards = CardWatch(self._replicas)
+        self._progress = ProgressReader(layout)
+        self._places = Places(layout, roots)
+        self._client = client
+        self._containers = Containers(client, mark)
+        self._pictures = Images(client)
+        self._networks = Networks(client, Firewall(), mark, self._options.network_pool, isolates=facts.is_podman)
+        self._keeping = Keeping(self._places, self._containers, self._pictures)
+        self._news = News()
+        self._lock = threading.Lock()
+        self._launching: dict[ReplicaId, str] = {}  # and the image that is being fetched, if one is
+        self._workers = ThreadPoolExecutor(4, "container-settle")
+        self._watch = Watch(self._options.log_limit_bytes, self._settle_soon)
+        self._settler = Settler(layout, self._containers, self._networks, self._keeping, self._watch, self._news)
+        self._is_closed = False
+        client.on_news(self._hear_of_engine)
+        self._adopt()
+
+    # --- the five verbs -------------------------------------------------------------------------------------------
+
+    def nodes(self) -> Sequence[Node]:
+        cards = self._cards.name_holders([card for probe in self._probes for card in probe.look()])
+        cpu, memory = this_machine.cpu_milli(CGROUPS), this_machine.memory(CGROUPS)
+        state = NodeState.LOST if self._client.away_seconds > _AWAY_SECONDS else NodeState.READY
+        return [Node(self._node, cpu, memory, tuple(cards), state)]
+
+    def launch(self, request: LaunchRequest) -> str:
+        folder = self._layout.replica(request.id)
+        handle = str(folder.relative_to(self._layout.data))
+        status = record.read(str(folder), record.STATUS)
+        if record.exists(str(folder), record.TOMBSTONE) or (status and status.get("life") != record.STARTING):
+            return handle
+        self._refuse_what_cannot_be(request)
+        with self._lock:
+            self._launching[request.id] = ""
+        try:
+            self._begin(request, folder, status)
+        except EngineAway as problem:
+            raise EngineUnsure(because(Code.LAUNCH_FAILED, detail=str(problem), replica=request.id.short)) from problem
+        except (Refused, OSError, NoRoom, FirewallProblem) as problem:
+            detail = problem.message if isinstance(problem, Refused) else str(problem)
+            raise _launch_failed(request.id, detail) from problem
+        finally:
+            with self._lock:
+                self._launching.pop(request.id, None)
+            self._places.unpin(request)
+        return handle
+
+    def observe(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Seen]:
+        return {id: self._look(id) for id in replicas}
+
+    def stop(self, id: ReplicaId, handle: str | None, grace_seconds: float) -> None:
+        folder = str(self._layout.replica(id))
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._news.note(id)  # one that never began has nobody else to tell of it
+        status = record.read(folder, record.STATUS)
+        if status is None and self._settler.bury(id):
+            return
+        if status is not None and status.get("life") == record.ENDED:
+            return
+        seconds = self._settler.ask_to_stop(id, grace_seconds)
+        self._watch.stop(id, seconds)
+        self._settle_soon(id, 0)
+
+    def sweep(self, known: Iterable[ReplicaId]) -> Sequence[ReplicaId]:
+        keep = set(known)
+        strays = []
+        for id in self._layout.live_ids():
+            life = self._look(id).life
+            if life is Life.ENDED or (life is Life.ABSENT and self._is_old(id)):
+                self._layout.live_mark(id).unlink(missing_ok=True)
+            elif life is not Life.ABSENT and id not in keep:
+                self.stop(id, None, 0.0)
+                strays.append(id)
+        self._workers.submit(self._clear_strays)
+        return strays
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        self._news.add(call)
+
+    def changed(self) -> frozenset[ReplicaId] | None:
+        return self._news.heard()
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._watch.close()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._client.close()
+        self._cards.close()
+        for probe in self._probes:
+            probe.close()
+
+    # --- what it can do besides -----------------------------------------------------------------------------------
+
+    def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
+        readings = {(r.device, r.index): r for probe in self._probes for r in probe.read()}
+        found: dict[ReplicaId, Usage] = {}
+        for id in replicas:
+            folder = str(self._layout.replica(id))
+            status, request = record.read(folder, record.STATUS), record.read(folder, record.REQUEST)
+            if not status or not request or status.get("life") != record.RUNNING:
+                continue
+            given = [readings[key] for index in request["cards"] if (key := (request["device"], index)) in readings]
+            cards = tuple(CardUse(r.index, r.percent, r.memory) for r in given)
+            found[id] = replace(self._replicas.usage(status), cards=cards)
+        return found
+
+    def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
+        return self._progress.read(replicas)
+
+    def log_path(self, id: ReplicaId) -> Path:
+        return self._layout.replica(id) / record.LOG
+
+    def forget(self, workload: str) -> None:
+        for id in self._layout.replicas_of(workload):
+            if self._look(id).life not in (Life.ENDED, Life.ABSENT):
+                raise _cannot(f"forget {id} while it is in use")
+            self._layout.live_mark(id).unlink(missing_ok=True)
+        try:
+            for listed in self._containers.ours():
+                if listed.replica.workload == workload:
+                    self._containers.remove(listed.id)
+            self._keeping.forget(workload)
+            self._networks.remove(workload)
+        except (EngineAway, Refused) as problem:
+            raise _cannot(f"forget {workload} now: {problem}") from problem
+        removal.remove_tree(str(self._layout.workload(workload)))
+
+    def images(self) -> Sequence[HeldImage]:
+        return self._asked(self._pictures.all)
+
+    def pull_image(self, name: str, told: Callable[[str], None]) -> None:
+        self._asked(lambda: self._pictures.pull(name, told))
+
+    def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
+        return self._asked(lambda: self._pictures.load(chunks))
+
+    def remove_image(self, name: str) -> bool:
+        return self._asked(lambda: self._pictures.remove(name))
+
+    # --- launching ------------------------------------------------------------------------------------------------
+
+    def _refuse_what_cannot_be(self, request: LaunchRequest) -> None:
+        if request.uid <= 0 or request.gid <= 0:
+            raise _cannot("run work as root")
+        if not (request.image or self._options.default_image):
+            raise _cannot("run work without an image: name one, such as `image: python:3.12`")
+        check_mounts(request.mounts, self._layout.data, self._places.roots)
+        for mount in request.mounts:
+            if is_below(mount.at, creating.TOOLBOX) or is_below(creating.TOOLBOX, os.path.normpath(mount.at)):
+                raise _cannot(f"mount at {mount.at}: gpuyard's tools are there")
+
+    def _begin(self, request: LaunchRequest, folder: Path, status: Mapping[str, Any] | None) -> None:
+        """Everything up to the start is made ready; then, with the lock, it has begun for good or never will."""
+        made = self._make(request, folder) if status is None else str(status["container"])
+        if status is not None:
+            self._places.pin(request, creating.identity(request, self._facts))
+        if status is None and not self._settler.begin(request.id, made, request.allotment.memory):
+            self._discard(request, made)
+            return
+        self._cards.note_given(request.id, self._given_cards(request))
+        if self._settler.is_stop_asked(request.id):
+            self._settle_soon(request.id, 0)
+            return
+        try:
+            self._containers.start(made)
+        except Refused as problem:
+            self._settler.fail(request.id, problem.message)
+            return
+        self._settler.note_running(request.id)
+
+    def _make(self, request: LaunchRequest, folder: Path) -> str:
+        image = self._image(request)
+        who = creating.identity(request, self._facts)
+        cards = self._given_cards(request)
+        self._places.make(request, who)
+        image_env = (image.get("Config") or {}).get("Env") or ()
+        self._places.write_request(folder, inside_request.render(request, cards, self._places.roots, image_env), who)
+        record.write(str(folder), record.REQUEST, self._note_for_readers(request, cards, who))
+        self._layout.live_mark(request.id).touch()
+        body = creating.config(self._plan(request, folder, str(image["Id"]), cards, who), self._facts)
+        try:
+            return self._create(request, body)
+        except Refused as problem:
+            if "network" not in problem.message:
+                raise
+            self._networks.ensure(request.id.workload)  # the end of an earlier attempt took it away in between
+            return self._create(request, body)
+
+    def _create(self, request: LaunchRequest, body: Mapping[str, Any]) -> str:
+        if request.keeps is None:
+            return self._containers.create(names.container_name(request.id), body)
+        return self._keeping.container_for(request.keeps, request.image or self._options.default_image, body)
+
+    def _image(self, request: LaunchRequest) -> dict[str, Any]:
+        name = request.image or self._options.default_image
+
+        def told(step: str) -> None:
+            with self._lock:
+                if request.id in self._launching and not self._launching[request.id]:
+                    self._launching[request.id] = name
+                    self._news.note(request.id)
+
+        try:
+            return self._pictures.ensure(name, told)
+        except EngineError as problem:
+            if problem.reason.code is not Code.PULL_FAILED:
+                raise
+            facts = {**problem.reason.facts, "replica": request.id.short}
+            raise EngineError(replace(problem.reason, facts=facts)) from problem
+
+    def _plan(
+        self, request: LaunchRequest, folder: Path, image: str, cards: Sequence[Card], who: tuple[int, int]
+    ) -> Plan:
+        base = self._places.base(request, folder)
+        toolbox = str(self._toolbox().resolve())
+        sources = self._places.sources(request, base, cards, toolbox, str(self._inside))
+        is_host = request.group in self._options.host_network_groups
+        device = request.allotment.device
+        there = [path for path in CONTROL_NODES.get(device, ()) if os.path.exists(path)]
+        return Plan(
+            request=request,
+            image=image,
+            sources=(*sources, *self._places.pin(request, who)),
+            cards=tuple(cards),
+            control_nodes=creating.control_nodes(device, cards, there),
+            network=None if is_host else self._networks.ensure(request.id.workload),
+            command=(*self._python, "-I", "-S", "-E", f"{creating.INSIDE}/porter.py", creating.REQUEST),
+            pids_limit=self._options.pids_limit,
+            mark=self._mark,
+        )
+
+    def _note_for_readers(self, request: LaunchRequest, cards: Sequence[Card], who: tuple[int, int]) -> dict[str, Any]:
+        """What is needed later to read use and progress, whoever reads it."""
+        return {
+            "id": str(request.id),
+            "identity": {"uid": who[0], "gid": who[1]},
+            "room": {"container": True},
+            "checkpoint": inside_request.checkpoint_inside(request, self._places.roots),
+            "checkpoint_place": inside_request.checkpoint_place(request, self._places.roots),
+            "device": request.allotment.device,
+            "cards": [card.index for card in cards],
+            "keeps": request.keeps,
+        }
+
+    def _given_cards(self, request: LaunchRequest) -> list[Card]:
+        wanted = {share.index for share in request.allotment.cards}
+        if not wanted:
+            return []
+        known = [card for probe in self._probes for card in probe.look() if card.device == request.allotment.device]
+        given = [card for card in known if card.index in wanted]
+        if len(given) != len(wanted):
+            raise _launch_failed(request.id, f"this machine does not have all of the cards {sorted(wanted)}")
+        return given
+
+    def _discard(self, request: LaunchRequest, made: str) -> None:
+        """It was stopped while it was being made ready."""
+        self._layout.live_mark(request.id).unlink(missing_ok=True)
+        if request.keeps is None:
+            self._containers.remove(made)
+            self._networks.remove(request.id.workload)
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def _look(self, id: ReplicaId) -> Seen:
+        folder = self._layout.replica(id)
+        status = record.read(str(folder), record.STATUS)
+        if status is None:
+            return self._look_at_launch(id)
+        if status.get("life") != record.ENDED and not self._settler.is_well(status):
+            status = self._settler.settle_alone(id) or status
+            if status.get("life") != record.ENDED:
+                self._settle_soon(id, 0)
+        return verdicts.seen(id, status, self._node)
+
+    def _look_at_launch(self, id: ReplicaId) -> Seen:
+        with self._lock:
+            image = self._launching.get(id)
+        if image is None or record.exists(str(self._layout.replica(id)), record.TOMBSTONE):
+            return Seen()
+        return Seen(Life.STARTING, reason=because(Code.PULLING, image=image, replica=id.short) if image else None)
+
+    def _settle_soon(self, id: ReplicaId, oom_kills: int) -> None:
+        with self._lock:
+            if self._is_closed or id in self._launching:
+                return
+        try:
+            self._workers.submit(self._settle, id, oom_kills)
+        except RuntimeError:  # it was closed in this very moment
+            return
+
+    def _settle(self, id: ReplicaId, oom_kills: int) -> None:
+        try:
+            self._settler.settle(id, oom_kills)
+        except Exception:  # the next look tries again
+            log.exception("looking at %s", id)
+            self._watch.look_later(id, 5.0)
+
+    def _adopt(self) -> None:
+        for id in self._layout.live_ids():
+            self._settle_soon(id, 0)
+
+    def _hear_of_engine(self, is_away: bool) -> None:
+        if not is_away:
+            self._news.note(None)
+            self._news.tell()
+            self._adopt()
+
+    def _clear_strays(self) -> None:
+        with self._lock:
+            launching = {id.workload for id in self._launching}
+        try:
+            self._settler.clear_strays(launching, _STRAY_SECONDS)
+        except (EngineAway, Refused) as problem:
+            log.info("strays could not be looked for: %s", problem)
+        except Exception:
+            log.exception("looking for strays")
+
+    def _is_old(self, id: ReplicaId) -> bool:
+        """A mark that precedes its replica by more than any launch takes; one that fetches an image takes longer."""
+        with self._lock:
+            if id in self._launching:
+                return False
+        try:
+            return time.time() - self._layout.live_mark(id).stat().st_mtime > _STRAY_SECONDS
+        except FileNotFoundError:
+            return False
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except EngineAway as problem:
+            raise _cannot(f"do that now: {problem}") from problem
+        except Refused as problem:
+            raise _cannot(f"do that: {problem.message}") from problem
+
+
+def _cannot(what: str) -> EngineError:
+    return EngineError(because(Code.ENGINE_CANNOT, engine="container", what=what))
+
+
+def _launch_failed(id: ReplicaId, detail: str) -> EngineError:
+    return EngineError(because(Code.LAUNCH_FAILED, detail=detail, replica=id.short))

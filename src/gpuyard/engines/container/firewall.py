@@ -1,0 +1,147 @@
+"""What workloads may reach over the network: themselves, names and the world; not each other, not this machine.
+
+Bridges of ours all begin with `yard`, so a handful of rules holds for every one there will ever be.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import threading
+
+log = logging.getLogger(__name__)
+
+BRIDGES = "yard+"
+FORWARD, INPUT = "YARD-FORWARD", "YARD-INPUT"
+_SECONDS = 20.0
+_OURS_TO_DENY = ("169.254.0.0/16", "100.100.100.200/32")  # where clouds tell a machine's secrets to whoever asks it
+
+_OF_ITS_OWN_BRIDGE = ("--dst-type", "LOCAL", "--limit-iface-in")
+
+Rule = tuple[str, ...]
+
+
+def rules() -> dict[str, list[Rule]]:
+    """By chain, in order. Answers to what a workload asked itself come back; nothing comes in unasked."""
+    return {
+        FORWARD: [
+            ("-m", "physdev", "--physdev-is-bridged", "-j", "RETURN"),  # inside one bridge, which is one workload
+            *(("-i", BRIDGES, "-d", address, "-j", "DROP") for address in _OURS_TO_DENY),
+            ("-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "RETURN"),
+            ("-o", BRIDGES, "-j", "DROP"),
+        ],
+        INPUT: [
+            ("-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "RETURN"),
+            *(
+                (*("-p", kind, "--dport", "53", "-m", "addrtype"), *_OF_ITS_OWN_BRIDGE, "-j", "RETURN")
+                for kind in ("udp", "tcp")
+            ),
+            ("-j", "DROP"),
+        ],
+    }
+
+
+def rules_v6() -> dict[str, list[Rule]]:
+    """Our networks have no IPv6; the addresses that every link has by itself lead nowhere."""
+    return {FORWARD: [("-j", "DROP")], INPUT: [("-j", "DROP")]}
+
+
+_JUMPS: list[tuple[str, Rule]] = [
+    ("FORWARD", ("-o", BRIDGES, "-j", FORWARD)),
+    ("FORWARD", ("-i", BRIDGES, "-j", FORWARD)),
+    ("INPUT", ("-i", BRIDGES, "-j", INPUT)),
+]
+
+
+class FirewallProblem(Exception):
+    """The rules are not in place, so no workload may get a network."""
+
+
+class Firewall:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_written = False
+
+    def ensure(self) -> None:
+        """The rules are in place, and first. The engine or an admin may have changed the tables since."""
+        with self._lock:
+            for program, wanted in _tables():
+                if not self._is_written or not _stands(program):
+                    _write(program, wanted)
+            self._is_written = True
+
+
+def _tables() -> list[tuple[str, dict[str, list[Rule]]]]:
+    program = shutil.which("iptables", path=_search_path())
+    if program is None:
+        raise FirewallProblem("iptables is not installed, so that workloads could not be kept apart")
+    tables = [(program, rules())]
+    if os.path.isdir("/proc/sys/net/ipv6"):
+        program_v6 = shutil.which("ip6tables", path=_search_path())
+        if program_v6 is None:
+            raise FirewallProblem("ip6tables is not installed, so that workloads could not be kept apart")
+        tables.append((program_v6, rules_v6()))
+    return tables
+
+
+def _search_path() -> str:
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def _stands(program: str) -> bool:
+    """Each table begins with our jumps."""
+    for chain in ("FORWARD", "INPUT"):
+        wanted = [" ".join(rule) for name, rule in _JUMPS if name == chain]
+        if sorted(_listed(program, chain)[: len(wanted)]) != sorted(wanted):
+            return False
+    return True
+
+
+def _write(program: str, wanted: dict[str, list[Rule]]) -> None:
+    """The chains in one stroke, so that no moment is without rules; then the way into them, if it is not there."""
+    try:
+        _restore(program, wanted)
+    except FirewallProblem:
+        # Without the module that knows bridges nothing inside one passes these tables, and its rule is not needed.
+        _restore(program, {chain: [rule for rule in some if "physdev" not in rule] for chain, some in wanted.items()})
+    if _stands(program):
+        return
+    for chain, rule in _JUMPS:
+        _run(program, "-I", chain, "1", *rule)
+    for chain, rule in _JUMPS:
+        while _count(program, chain, rule) > 1:
+            _run(program, "-D", chain, str(_last(program, chain, rule)))
+
+
+def _restore(program: str, wanted: dict[str, list[Rule]]) -> None:
+    lines = ["*filter", *(f":{chain} - [0:0]" for chain in wanted)]
+    lines += [f"-A {chain} {' '.join(rule)}" for chain, some in wanted.items() for rule in some]
+    _run(f"{program}-restore", "--noflush", text="\n".join([*lines, "COMMIT", ""]))
+
+
+def _count(program: str, chain: str, rule: Rule) -> int:
+    return _listed(program, chain).count(" ".join(rule))
+
+
+def _last(program: str, chain: str, rule: Rule) -> int:
+    """The number, from 1, of the last such rule of the chain."""
+    listed = _listed(program, chain)
+    return len(listed) - listed[::-1].index(" ".join(rule))
+
+
+def _listed(program: str, chain: str) -> list[str]:
+    return [line.split(" ", 2)[2] for line in _run(program, "-S", chain).splitlines() if line.startswith("-A ")]
+
+
+def _run(program: str, *words: str, text: str = "") -> str:
+    command = [program, "-w", "10", *words]
+    try:
+        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError) as problem:
+        raise FirewallProblem(f"{program} failed: {problem}") from problem
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise FirewallProblem(f"{os.path.basename(program)} {' '.join(words)}: {said}")
+    return done.stdout.decode("utf-8", "replace")

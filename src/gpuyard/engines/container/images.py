@@ -1,0 +1,203 @@
+"""Images: which are here, how they come here, and in plain words why one did not."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
+from typing import Any
+
+from aiodocker import Docker
+
+from gpuyard.domain.errors import EngineError
+from gpuyard.domain.reasons import Code, because
+from gpuyard.engines.container import names
+from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
+from gpuyard.engines.seam import HeldImage
+
+PULL_SECONDS = 3600.0
+LOAD_SECONDS = 3600.0
+
+_HOST_PART = r"(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])"
+_HOST = rf"{_HOST_PART}(?:\.{_HOST_PART})*(?::[0-9]{{1,5}})?"
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_REFERENCE = re.compile(
+    rf"(?P<name>(?:{_HOST}/)?{_PART}(?:/{_PART})*)(?::(?P<tag>{_TAG}))?(?P<digest>@sha256:[0-9a-f]{{64}})?", re.ASCII
+)
+# `oci:x` is a good reference, but container tools would read a local folder instead of asking a registry.
+_TRANSPORTS = re.compile(
+    r"(?:atomic|containers-storage|dir|docker-archive|docker-daemon|oci|oci-archive|ostree|sif|tarball):", re.ASCII
+)
+_ID = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
+
+# What registries and engines say, by what it means. The first that fits.
+_CAUSES: tuple[tuple[str, str], ...] = (
+    ("denied", r"unauthorized|denied|authentication required|forbidden|\b40[13]\b|no basic auth"),
+    ("not_found", r"manifest unknown|name unknown|not found|no such image|\b404\b|repository .* not known"),
+    (
+        "unreachable",
+        r"connection refused|no such host|timeout|timed out|unreachable|dial tcp|tls:|x509|\beof\b|reset by peer"
+        r"|\b50[0234]\b|server misbehaving|gave http response to https",
+    ),
+    ("disk_full", r"no space left|disk quota"),
+)
+
+
+def is_reference(text: str) -> bool:
+    """An image's name in a registry, or its id; never a file, an option or another transport."""
+    if _ID.fullmatch(text):
+        return True
+    return len(text) <= 500 and _REFERENCE.fullmatch(text) is not None and not _TRANSPORTS.match(text)
+
+
+def full_names(text: str) -> list[str]:
+    """Under which names an image may be here, best first: as it is said, of this machine, of the usual registry."""
+    found = _REFERENCE.fullmatch(text)
+    if found is None:
+        return [text]
+    name = found["name"]
+    end = found["digest"] or f":{found['tag'] or 'latest'}"
+    first = name.split("/")[0]
+    if "/" in name and ("." in first or ":" in first or first == "localhost"):
+        return [name + end]
+    library = name if "/" in name else f"library/{name}"
+    return [name + end, f"localhost/{name}{end}", f"docker.io/{library}{end}", f"docker.io/{name}{end}"]
+
+
+def cause_of(message: str) -> str:
+    """Why a pull failed: denied, not_found, unreachable, disk_full, or other."""
+    text = message.lower()
+    return next((cause for cause, pattern in _CAUSES if re.search(pattern, text)), "other")
+
+
+def pull_failed(image: str, message: str, replica: str = "") -> EngineError:
+    detail = " ".join(message.split())[-300:]
+    return EngineError(because(Code.PULL_FAILED, image=image, why=cause_of(message), detail=detail, replica=replica))
+
+
+class Images:
+    def __init__(self, client: EngineClient) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._pulls: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def all(self) -> list[HeldImage]:
+        """Those with a name; what only keeps a dev environment's changes is nobody's to choose."""
+        found = [_held(image, name) for image in self._client.call(_list) for name in _tags(image)]
+        return sorted(held for held in found if not held.name.startswith(names.KEPT_IMAGES))
+
+    def find(self, name: str) -> dict[str, Any] | None:
+        """Its details, or None when it is not here."""
+        for candidate in full_names(name):
+            try:
+                return self._client.call(partial(_inspect, candidate))
+            except Refused as problem:
+                if problem.status not in (400, 404, 500) or "no such image" not in problem.message.lower():
+                    raise
+        return None
+
+    def ensure(self, name: str, told: Callable[[str], None]) -> dict[str, Any]:
+        """The image's details, after pulling it if it is not here. Many may ask at once: it is pulled once."""
+        if not is_reference(name):
+            raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=f"use {name!r} as an image"))
+        found = self.find(name)
+        if found is not None:
+            return found
+        with self._lock:
+            turn = self._pulls[name]
+        with turn:
+            found = self.find(name)
+            if found is None:
+                self.pull(name, told)
+                found = self.find(name)
+        if found is None:
+            raise pull_failed(name, "it is not here although its registry gave it")
+        return found
+
+    def pull(self, name: str, told: Callable[[str], None]) -> None:
+        """From its registry. `told` hears of each step."""
+        if not is_reference(name) or _ID.fullmatch(name):
+            raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=f"pull {name!r}"))
+
+        async def ask(docker: Docker) -> None:
+            async for step in docker.images.pull(full_names(name)[-1 if _is_short(name) else 0], stream=True):
+                told(_step(step))
+
+        told(name)
+        try:
+            self._client.call(ask, PULL_SECONDS)
+        except Refused as problem:
+            raise pull_failed(name, problem.message) from problem
+
+    def load(self, chunks: Iterable[bytes]) -> list[str]:
+        """The images of a `docker save` archive. Returns their names."""
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for chunk in chunks:
+                yield chunk
+
+        async def ask(docker: Docker) -> list[dict[str, Any]]:
+            return [step async for step in docker.images.import_image(pieces(), stream=True)]
+
+        try:
+            said = self._client.call(ask, LOAD_SECONDS)
+        except Refused as problem:
+            what = f"load that archive: {problem.message}"
+            raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=what)) from problem
+        text = "".join(_step(step) for step in said)
+        return re.findall(r"Loaded image(?:\(s\))?:\s*([^\s,]+)", text)
+
+    def remove(self, name: str) -> bool:
+        """False when it is not here. What is in use is refused."""
+        found = self.find(name) if is_reference(name) else None
+        if found is None:
+            return False
+        target = next((full for full in full_names(name) if full in (found.get("RepoTags") or ())), name)
+        try:
+            self._client.call(lambda docker: docker.images.delete(target))
+        except Refused as problem:
+            if problem.is_missing:
+                return False
+            what = f"remove the image {name}: {problem.message}"
+            raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=what)) from problem
+        return True
+
+    def drop(self, id: str) -> None:
+        """Take away an image of our own making, with all its names. Raises Refused while something needs it."""
+        self._client.call(lambda docker: docker.images.delete(id, force=True))
+
+
+def _is_short(name: str) -> bool:
+    """Without a registry: the usual one is meant."""
+    return len(full_names(name)) > 1
+
+
+async def _inspect(name: str, docker: Docker) -> dict[str, Any]:
+    found: dict[str, Any] = await docker.images.inspect(name)
+    return found
+
+
+async def _list(docker: Docker) -> list[dict[str, Any]]:
+    return await docker.images.list()
+
+
+def _tags(image: dict[str, Any]) -> list[str]:
+    return [name for name in image.get("RepoTags") or () if not name.startswith("<none>")]
+
+
+def _held(image: dict[str, Any], name: str) -> HeldImage:
+    return HeldImage(name, str(image["Id"]), int(image.get("Size") or 0), float(image.get("Created") or 0))
+
+
+def _step(step: Any) -> str:
+    """What a progress message says, on one line."""
+    if not isinstance(step, dict):
+        return ""
+    said = str(step.get("stream") or step.get("status") or "")
+    return f"{said} {step.get('progress') or ''}".strip()
+
+
+__all__ = ["EngineAway", "Images", "cause_of", "full_names", "is_reference", "pull_failed"]

@@ -1,0 +1,181 @@
+"""A podman service of our own: started when nobody else offers an engine, kept alive, left running with the work.
+
+It has a store, networks and locks of its own in the data folder and shares nothing with the machine's own podman.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpuyard.engines.container import names
+from gpuyard.engines.process.supervision import processes
+
+log = logging.getLogger(__name__)
+
+RUN = Path("/run")
+_START_SECONDS = 20.0
+_HANGS_SECONDS = 20.0  # so long it may be silent before it is replaced; its containers do not notice
+_RUNTIMES = ("crun", "runc")
+
+
+class OwnService:
+    """Everything about it is in files, so that the next server finds the one that is running."""
+
+    def __init__(self, data: Path, *, run: Path = RUN, insecure_registries: Sequence[str] = ()) -> None:
+        self._home = data / "containers"
+        self._run = run / f"gpuyard-{names.mark_of(str(data.resolve()))}"
+        self._insecure = tuple(insecure_registries)
+        self._lock = threading.Lock()
+        self._not_before = 0.0
+        self.socket = str(self._run / "podman.sock")  # short: a socket's address has room for 107 letters
+
+    @staticmethod
+    def program() -> str | None:
+        return shutil.which("podman")
+
+    def environment(self) -> dict[str, str]:
+        """What makes podman use this store; also for a person who wants to look into it."""
+        return {
+            "CONTAINERS_CONF": str(self._home / "containers.conf"),
+            "CONTAINERS_STORAGE_CONF": str(self._home / "storage.conf"),
+            "CONTAINERS_REGISTRIES_CONF": str(self._home / "registries.conf"),
+        }
+
+    def ensure(self) -> None:
+        """It runs, or is being started. Whoever asks while it starts is not held up."""
+        with self._lock, self._only_one():
+            if time.monotonic() < self._not_before or self._pid() is not None:
+                return
+            self._not_before = time.monotonic() + 2.0
+            self._write_settings()
+            self._start()
+
+    def wait(self) -> bool:
+        """Until its socket is there."""
+        until = time.monotonic() + _START_SECONDS
+        while not os.path.exists(self.socket):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def heed(self, away_seconds: float) -> None:
+        """It has not answered for so long: start it when it is gone, replace it when it hangs."""
+        if away_seconds > _HANGS_SECONDS:
+            self.end()
+        self.ensure()
+
+    def end(self) -> None:
+        """The service alone. Containers run on, each with a guard of its own."""
+        pid = self._pid()
+        if pid is not None:
+            log.warning("ending the container engine's service %d", pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _pid(self) -> int | None:
+        """The running service's number, if it is the one we started: a number alone may be a stranger's by now."""
+        try:
+            pid, start = (int(word) for word in (self._run / "podman.pid").read_text(encoding="ascii").split())
+        except (OSError, ValueError):
+            return None
+        return pid if processes.is_alive(pid, start) else None
+
+    @contextlib.contextmanager
+    def _only_one(self) -> Iterator[None]:
+        self._run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(self._run / "podman.lock", "a", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _start(self) -> None:
+        program = self.program()
+        if program is None:
+            log.error("podman is not installed any more")
+            return
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.socket)
+        base = {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin", "HOME": str(self._home), "LANG": "C.UTF-8"}
+        with open(self._home / "podman.log", "ab") as output:
+            process = subprocess.Popen(
+                [program, "--log-level=warn", "system", "service", "--time=0", f"unix://{self.socket}"],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                env=base | _proxies() | self.environment(),
+                start_new_session=True,
+            )
+        start = processes.start_time(process.pid)
+        (self._run / "podman.pid").write_text(f"{process.pid} {start}", encoding="ascii")
+        threading.Thread(target=process.wait, name="podman-service", daemon=True).start()
+
+    def _write_settings(self) -> None:
+        self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
+        runtime = next((name for name in _RUNTIMES if shutil.which(name)), "")
+        _write(self._home / "containers.conf", _containers_conf(self._home, self._run, runtime))
+        _write(self._home / "storage.conf", _storage_conf(self._home, self._run))
+        _write(self._home / "registries.conf", _registries_conf(self._insecure))
+        _bound(self._home / "podman.log", 1 << 20)
+
+
+def _proxies() -> dict[str, str]:
+    """The way to registries, where there is only one through a proxy."""
+    known = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+    return {name: os.environ[name] for name in known if name in os.environ}
+
+
+def _containers_conf(home: Path, run: Path, runtime: str) -> str:
+    """Locks in files: those in shared memory are one set for all stores of a machine, and a new store's first start
+    would free everybody's. What lies in `run` must be gone after a reboot."""
+    chosen = f'runtime = "{runtime}"\n' if runtime else ""
+    return f"""[containers]
+base_hosts_file = "none"
+http_proxy = false
+[network]
+network_backend = "netavark"
+network_config_dir = "{home}/networks"
+[engine]
+{chosen}cgroup_manager = "cgroupfs"
+events_logger = "file"
+lock_type = "file"
+static_dir = "{home}/libpod"
+tmp_dir = "{run}/libpod"
+volume_path = "{home}/volumes"
+"""
+
+
+def _storage_conf(home: Path, run: Path) -> str:
+    return f"""[storage]
+driver = "overlay"
+graphroot = "{home}/store"
+runroot = "{run}/store"
+"""
+
+
+def _registries_conf(insecure: Sequence[str]) -> str:
+    tables = [f'[[registry]]\nlocation = "{place}"\ninsecure = true\n' for place in insecure]
+    return "\n".join(['unqualified-search-registries = ["docker.io"]\nshort-name-mode = "disabled"\n', *tables])
+
+
+def _write(path: Path, text: str) -> None:
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    part.write_text(text, encoding="utf-8")
+    part.rename(path)
+
+
+def _bound(path: Path, most: int) -> None:
+    if path.exists() and path.stat().st_size > most:
+        path.rename(path.with_suffix(".log.old"))
