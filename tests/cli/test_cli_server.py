@@ -12,6 +12,8 @@ import pytest
 from tests.cli.terminal import Terminal
 from tests.cli.yard import Yard, wait_until
 
+from gpuyard.cli.container_checks import is_mended, runc_version
+
 
 def test_up_in_the_background_says_where_it_is_and_shows_the_first_password_once(yard: Yard) -> None:
     said = yard.up("--engine", "simulated")
@@ -168,6 +170,29 @@ def test_the_doctor_finds_nothing_broken_on_a_well_server(simulated: Yard) -> No
     assert "✗" not in done.out
     checks = {finding["check"] for finding in simulated.json("doctor")}
     assert {"server", "version", "clock", "login", "cards", "data", "disk", "database"} <= checks
+    assert {"containers", "access lists", "toolbox"} <= checks
+
+
+@pytest.mark.parametrize(
+    ("said", "is_well"),
+    [
+        ("runc version 1.1.5+ds1\ncommit: x", False),
+        ("runc version 1.2.7", False),
+        ("runc version 1.2.8", True),
+        ("runc version 1.3.2", False),
+        ("runc version 1.3.3", True),
+        ("runc version 1.4.0", True),
+        ("runc version 2.0.0-rc.1", True),
+    ],
+)
+def test_the_doctor_knows_which_runc_has_holes(said: str, is_well: bool) -> None:
+    version = runc_version(said)
+    assert version is not None
+    assert is_mended(version) == is_well
+
+
+def test_the_doctor_does_not_guess_at_what_is_no_runc() -> None:
+    assert runc_version("crun version 1.8.1") is None
 
 
 def test_the_doctor_says_what_is_broken(yard: Yard) -> None:

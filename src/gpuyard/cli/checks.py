@@ -9,11 +9,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
+from gpuyard.cli.container_checks import container_findings
 from gpuyard.cli.failures import words_of
+from gpuyard.cli.findings import BROKEN, DOUBTFUL, GOOD, Finding
 from gpuyard.cli.labels import label
 from gpuyard.cli.phrases import LANGUAGE, say
 from gpuyard.domain.resources import GIB, show_bytes
@@ -22,17 +23,9 @@ from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import OWNER_FILE, default_data_folder
 from gpuyard.sdk.version import VERSION
 
-GOOD, DOUBTFUL, BROKEN = "✓", "!", "✗"
 LITTLE_DISK, NO_DISK = 10 * GIB, GIB
 MOST_SKEW_SECONDS = 5.0
 _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    check: str
-    mark: str
-    sentence: str
 
 
 def examine() -> list[Finding]:
@@ -128,6 +121,7 @@ def _local(data: Path | None) -> Iterator[Finding]:
     if sys.platform == "linux":
         yield _hole_punching(data)
         yield _cgroups()
+        yield from container_findings(data)
 
 
 def _permissions(data: Path) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from gpuyard.cli.doctor_phrases import CONTAINERS
 from gpuyard.cli.env_phrases import ENV
 from gpuyard.cli.help_phrases import HELP
 from gpuyard.cli.policy_phrases import POLICY
@@ -16,6 +17,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     **POLICY,
     **ENV,
     **TOOLBOX,
+    **CONTAINERS,
     # Watching a job
     "run.submitted": ("{id} submitted", "{id} 已提交"),
     "run.state": ("{id} is {state}", "{id} 状态：{state}"),

@@ -1,0 +1,105 @@
+"""What the doctor looks at on a machine that is to run containers. Nothing is changed, and nothing here must be there:
+without it work runs as processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuyard.cli.findings import DOUBTFUL, GOOD, Finding
+from gpuyard.cli.phrases import say
+
+SOCKETS = ("/run/podman/podman.sock", "/var/run/docker.sock")
+PODMAN_PROGRAMS = ("/usr/lib/podman", "/usr/libexec/podman", "/usr/local/lib/podman", "/usr/local/libexec/podman")
+# The first ones without CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881, by which a container can reach the machine.
+MENDED_RUNC = {(1, 2): 8, (1, 3): 3}
+FIRST_WELL_RUNC = (1, 4)
+_ACCESS_LIST = "system.posix_acl_access"
+
+
+def container_findings(data: Path) -> Iterator[Finding]:
+    yield from _engine()
+    yield _access_lists(data)
+    yield _toolbox(data)
+
+
+def _engine() -> Iterator[Finding]:
+    named = os.environ.get("DOCKER_HOST", "")
+    places = [*([named.removeprefix("unix://")] if named.startswith("unix://") else []), *SOCKETS]
+    socket = next((place for place in places if os.path.exists(place)), None)
+    podman = shutil.which("podman")
+    if socket is None and podman is None:
+        yield Finding("containers", DOUBTFUL, say("doctor.no_containers"))
+        return
+    yield Finding("containers", GOOD, say("doctor.socket", socket=socket) if socket else say("doctor.podman"))
+    yield from _runc()
+    if podman and (socket is None or "podman" in socket):
+        yield _netavark()
+    yield _user_namespaces()
+
+
+def _runc() -> Iterator[Finding]:
+    program = shutil.which("runc", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    version = runc_version(_said_by(program, "--version")) if program else None
+    if version is None:  # another runtime, such as crun
+        return
+    shown = ".".join(map(str, version))
+    if is_mended(version):
+        yield Finding("runc", GOOD, say("doctor.runc", version=shown))
+    else:
+        yield Finding("runc", DOUBTFUL, say("doctor.old_runc", version=shown))
+
+
+def runc_version(said: str) -> tuple[int, int, int] | None:
+    found = re.match(r"runc version (\d+)\.(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def is_mended(version: tuple[int, int, int]) -> bool:
+    line, number = version[:2], version[2]
+    return line >= FIRST_WELL_RUNC or number >= MENDED_RUNC.get(line, number + 1)
+
+
+def _said_by(program: str, *arguments: str) -> str:
+    try:
+        return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return ""
+
+
+def _netavark() -> Finding:
+    if any(os.path.exists(os.path.join(folder, "netavark")) for folder in PODMAN_PROGRAMS):
+        return Finding("netavark", GOOD, say("doctor.netavark"))
+    return Finding("netavark", DOUBTFUL, say("doctor.no_netavark"))
+
+
+def _user_namespaces() -> Finding:
+    """Each user is root of their own numbers only."""
+    try:
+        most = int(Path("/proc/sys/user/max_user_namespaces").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        most = 0
+    if most and os.path.exists("/proc/self/ns/user"):
+        return Finding("user namespaces", GOOD, say("doctor.user_namespaces"))
+    return Finding("user namespaces", DOUBTFUL, say("doctor.no_user_namespaces"))
+
+
+def _access_lists(data: Path) -> Finding:
+    folder = data / "files" / "share"
+    try:
+        os.getxattr(folder if folder.is_dir() else data, _ACCESS_LIST)
+    except OSError as problem:
+        if problem.errno in (errno.ENOTSUP, errno.ENOSYS):
+            return Finding("access lists", DOUBTFUL, say("doctor.no_access_lists", data=data))
+    return Finding("access lists", GOOD, say("doctor.access_lists"))
+
+
+def _toolbox(data: Path) -> Finding:
+    if (data / "toolbox" / "current").exists():
+        return Finding("toolbox", GOOD, say("doctor.toolbox"))
+    return Finding("toolbox", DOUBTFUL, say("doctor.no_toolbox"))

@@ -1,0 +1,46 @@
+"""What `yard doctor` says of a machine that is to run containers, in English and Chinese."""
+
+from __future__ import annotations
+
+CONTAINERS: dict[str, tuple[str, str]] = {
+    "doctor.socket": ("containers can be run: {socket}", "可以运行容器：{socket}"),
+    "doctor.podman": ("containers can be run: the server starts podman", "可以运行容器：服务会启动 podman"),
+    "doctor.no_containers": (
+        "neither podman nor docker is here: work runs as processes, without images. On Debian: apt install podman",
+        "没有 podman 或 docker：任务以进程方式运行，不能使用镜像。Debian 上请执行 apt install podman",
+    ),
+    "doctor.runc": ("runc {version} has no known holes", "runc {version} 没有已知漏洞"),
+    "doctor.old_runc": (
+        "runc {version} may let a container reach the machine (CVE-2025-31133, CVE-2025-52565, CVE-2025-52881): take "
+        "1.2.8, 1.3.3 or newer, unless your distribution has mended this one",
+        "runc {version} 可能让容器触及主机（CVE-2025-31133、CVE-2025-52565、CVE-2025-52881）："
+        "请升级到 1.2.8、1.3.3 或更新版本，除非发行版已修补",
+    ),
+    "doctor.netavark": ("netavark keeps containers' networks apart", "netavark 可隔离容器网络"),
+    "doctor.no_netavark": (
+        "netavark is not here: podman cannot keep containers' networks apart. "
+        "On Debian: apt install netavark aardvark-dns",
+        "没有 netavark：podman 无法隔离容器网络。Debian 上请执行 apt install netavark aardvark-dns",
+    ),
+    "doctor.user_namespaces": (
+        "user namespaces are there: root in a container is nobody outside",
+        "支持用户命名空间：容器内的 root 在主机上没有特权",
+    ),
+    "doctor.no_user_namespaces": (
+        "user namespaces are switched off: containers cannot be used. sysctl user.max_user_namespaces=65536",
+        "用户命名空间已关闭：不能使用容器。请执行 sysctl user.max_user_namespaces=65536",
+    ),
+    "doctor.access_lists": ("groups can share folders by access lists", "组可以通过访问控制列表共享目录"),
+    "doctor.no_access_lists": (
+        "the file system of {data} keeps no access lists: groups share by their number alone, and containers cannot",
+        "{data} 所在文件系统不支持访问控制列表：组只能按组编号共享，容器中无法共享",
+    ),
+    "doctor.toolbox": (
+        "the toolbox is built: Lab, VS Code and SSH run in any image",
+        "工具箱已构建：任何镜像都可使用 Lab、VS Code 和 SSH",
+    ),
+    "doctor.no_toolbox": (
+        "the toolbox is not built: images without Jupyter, VS Code or Python of their own need it. yard toolbox build",
+        "工具箱尚未构建：自身没有 Jupyter、VS Code 或 Python 的镜像需要它。请执行 yard toolbox build",
+    ),
+}
