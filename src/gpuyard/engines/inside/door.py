@@ -151,6 +151,9 @@ class Visit:
             self._refuse(problem)
         except OSError as problem:
             self._refuse(CannotStart("failed", str(problem.strerror)))
+        except Exception:
+            self._leave()  # whatever it was, nobody stays at the door for ever
+            raise
         finally:
             wire.close_all(fds)
 

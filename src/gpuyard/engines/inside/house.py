@@ -69,6 +69,10 @@ def text(value: object, name: str) -> str:
 def plain(value: object, name: str) -> str:
     if not isinstance(value, str) or "\0" in value:
         raise BadRequest(f"{name} is not a text")
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError as problem:
+        raise BadRequest(f"{name} is not a text") from problem
     return value
 
 

@@ -125,6 +125,9 @@ class Visit:
             self._answer({"ok": False, "error": problem.error, "detail": problem.detail})
         except doors.Closed as problem:
             self._answer({"ok": False, "error": "closed", "detail": str(problem)})
+        except Exception:
+            self.close()  # whatever it was, nobody stays at the desk for ever
+            raise
 
     def _heed_more(self, message: dict[str, Any]) -> None:
         """While its command runs, the asker may send signals, and a shell another size."""
