@@ -80,7 +80,27 @@ class Settings:
     """A mirror without a certificate that can be checked, by its host name."""
     conda_channels: tuple[str, ...] = ()
     """Channels that conda asks first in every workload: names or addresses."""
+    gateway: bool = True
+    """Whether running work can be entered by browser, terminal and SSH. The simulated engine has nothing to enter."""
+    gateway_host: str = ""
+    """Where the gateway listens. Empty: as the server does."""
+    gateway_port: int | None = None
+    """None: 8471, or any that is free when the server's own port is. 0: any that is free."""
+    ssh_port: int | None = None
+    """None: 8472, or any that is free when the server's own port is. 0: any that is free."""
+    apps_domain: str = "localhost"
+    """Every visit has a name of its own below this one, `lab-ID.localhost`: pages of different people never meet."""
+    gateway_paths: bool = False
+    """Visits by paths instead of names, for teams that trust each other: their pages share one origin."""
     control: ControlSettings = ControlSettings()
+
+    @property
+    def web_port(self) -> int:
+        return (8471 if self.port else 0) if self.gateway_port is None else self.gateway_port
+
+    @property
+    def shell_port(self) -> int:
+        return (8472 if self.port else 0) if self.ssh_port is None else self.ssh_port
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -162,6 +182,8 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "pip_index_url": _address,
     "pip_trusted_host": _host,
     "conda_channels": _channels,
+    "gateway": _flag,
+    "gateway_host": _host,
 }
 _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
@@ -172,6 +194,8 @@ _ELSEWHERE = {
     "pip_index_url": "pip_index_url",
     "pip_trusted_host": "pip_trusted_host",
     "conda_channels": "conda_channels",
+    "gateway": "gateway",
+    "gateway_host": "gateway_host",
 }
 
 

@@ -44,6 +44,8 @@ from gpuyard.engines.simulated import SimulatedEngine
 from gpuyard.engines.virtual import draw_nodes
 from gpuyard.files.shares import Shares
 from gpuyard.files.workdirs import Workdirs
+from gpuyard.gateway.config import GatewayConfig
+from gpuyard.gateway.keeping import GatewayKeeper
 from gpuyard.images import mirrors
 from gpuyard.images.toolbox.recipes import shell_environment
 from gpuyard.metrics.series import Series
@@ -101,7 +103,8 @@ def serve(settings: Settings) -> int:
 
 
 def check_address(settings: Settings) -> None:
-    if is_loopback(settings.host) or settings.is_tls or settings.insecure_http:
+    hosts = {settings.host, settings.gateway_host or settings.host}
+    if all(map(is_loopback, hosts)) or settings.is_tls or settings.insecure_http:
         return
     raise CannotStart(
         f"refusing to listen on {settings.host} without TLS: passwords and tokens would travel readable.\n"
@@ -261,10 +264,11 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         hosts=allowed_hosts(settings),
         tls=settings.is_tls,
         stopping=lambda: server.should_exit,
-        data=settings.data,
+        data=settings.data if has_gateway(settings, engine) else None,
     )
     server = build_server(settings, parts)
-    loops: tuple[Loop, ...] = (control, sampler, keeper, control.progress, *folders)
+    gateway = [GatewayKeeper(gateway_config(settings, engine))] if has_gateway(settings, engine) else []
+    loops: tuple[Loop, ...] = (control, sampler, keeper, control.progress, *folders, *gateway)
     return Platform(database, lock, engine, executor, loops, access, server)
 
 
@@ -320,6 +324,30 @@ def build_server(settings: Settings, parts: Parts) -> uvicorn.Server:
         ws="none",
     )
     return uvicorn.Server(config)
+
+
+def has_gateway(settings: Settings, engine: Engine) -> bool:
+    """Where nothing really runs there is nothing to enter."""
+    return settings.gateway and engine.name != SimulatedEngine.name
+
+
+def gateway_config(settings: Settings, engine: Engine) -> GatewayConfig:
+    host = settings.gateway_host or settings.host
+    return GatewayConfig(
+        data=str(settings.data.resolve()),
+        database_url=settings.database_url,
+        host=host,
+        port=settings.web_port,
+        ssh_port=settings.shell_port,
+        apps_domain=settings.apps_domain.lower(),
+        paths=settings.gateway_paths,
+        hosts=tuple(sorted(allowed_hosts(replace(settings, host=host)))),
+        tls_cert=str(settings.tls_cert) if settings.tls_cert else None,
+        tls_key=str(settings.tls_key) if settings.tls_key else None,
+        engine=engine.name,
+        first_uid=settings.first_uid if os.geteuid() == 0 else 0,
+        version=__version__,
+    )
 
 
 def default_device(nodes: Sequence[Node]) -> str:

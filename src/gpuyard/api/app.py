@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from gpuyard.api import (
     admin,
     cluster,
+    entering,
     environments,
     gateway_info,
     groups,
@@ -49,6 +50,7 @@ NOUNS = (
     session,
     tokens,
     keys,
+    entering,
     gateway_info,
     users,
     groups,

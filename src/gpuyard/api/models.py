@@ -512,6 +512,21 @@ class KeyList(Out):
     items: list[KeyOut]
 
 
+class OpenIn(In):
+    what: Annotated[str, StringConstraints(max_length=20)] = Field(
+        default="lab", description="lab, ide, terminal, or p8080 for a port"
+    )
+    path: Annotated[str, StringConstraints(max_length=2000)] = Field(
+        default="", description="where to begin inside; left out: at the first page"
+    )
+
+
+class OpenOut(Out):
+    """An address for one visit."""
+
+    url: str
+
+
 class GatewayOut(Out):
     """Where people enter running work."""
 

@@ -6,6 +6,7 @@ import os
 
 from gpuyard.cli.doctor_phrases import CONTAINERS
 from gpuyard.cli.env_phrases import ENV
+from gpuyard.cli.gateway_phrases import GATEWAY
 from gpuyard.cli.help_phrases import HELP
 from gpuyard.cli.policy_phrases import POLICY
 from gpuyard.cli.toolbox_phrases import TOOLBOX
@@ -18,6 +19,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     **ENV,
     **TOOLBOX,
     **CONTAINERS,
+    **GATEWAY,
     # Watching a job
     "run.submitted": ("{id} submitted", "{id} 已提交"),
     "run.state": ("{id} is {state}", "{id} 状态：{state}"),

@@ -9,6 +9,7 @@ from pathlib import Path
 _PS = "/bin/ps"
 _COMMANDS = frozenset({"yard", "gpuyard", "gpuyard.cli.main"})
 CLOCK_SLACK_SECONDS = 5.0
+_GATEWAY = {"gateway.lock": "gpuyard.gateway.main", "broker.lock": "gpuyard.gateway.broker"}
 
 
 def is_gone(pid: int) -> bool:
@@ -29,6 +30,20 @@ def is_our_server(pid: int, written_at: float) -> bool:
         return False
     start = started_at(pid)
     return start is None or start <= written_at + CLOCK_SLACK_SECONDS
+
+
+def gateway_pids(data: Path) -> list[int]:
+    """The gateway and the broker of this data folder, as far as they run."""
+    found = []
+    for lock, module in _GATEWAY.items():
+        try:
+            pid = int((data / "run" / lock).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            continue
+        words = command_of(pid) if not is_gone(pid) else []
+        if module in words and str(data.resolve()) in words:
+            found.append(pid)
+    return found
 
 
 def command_of(pid: int) -> list[str]:

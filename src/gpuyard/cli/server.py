@@ -21,7 +21,7 @@ import click
 from gpuyard.cli.failures import FAILED, Refused
 from gpuyard.cli.output import note
 from gpuyard.cli.phrases import LANGUAGE, say
-from gpuyard.cli.processes import is_gone, is_our_server
+from gpuyard.cli.processes import gateway_pids, is_gone, is_our_server
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import SERVER_FILE, Door, default_data_folder
 
@@ -29,6 +29,9 @@ READY_SECONDS = 60.0  # a large database may have to be brought to a new schema 
 END_SECONDS = 30.0
 TAIL_LINES = 15
 LOG_FILE, PID_FILE, PASSWORD_FILE = "server.log", "server.pid", "first-password"
+
+
+_PORT = click.IntRange(0, 65535)
 
 
 def data_option(command: Any) -> Any:
@@ -54,6 +57,10 @@ def data_folder(data: Path | None) -> Path:
 @click.option("--tls-cert", envvar="YARD_TLS_CERT", type=click.Path(path_type=Path), help=say("opt.tls_cert"))
 @click.option("--tls-key", envvar="YARD_TLS_KEY", type=click.Path(path_type=Path), help=say("opt.tls_key"))
 @click.option("--insecure-http", envvar="YARD_INSECURE_HTTP", is_flag=True, default=None, help=say("opt.insecure_http"))
+@click.option("--gateway-port", envvar="YARD_GATEWAY_PORT", type=_PORT, metavar="P", help=say("opt.gateway_port"))
+@click.option("--ssh-port", envvar="YARD_SSH_PORT", type=_PORT, metavar="P", help=say("opt.ssh_port"))
+@click.option("--apps-domain", envvar="YARD_APPS_DOMAIN", metavar="NAME", help=say("opt.apps_domain"))
+@click.option("--gateway-paths", envvar="YARD_GATEWAY_PATHS", is_flag=True, default=None, help=say("opt.gateway_paths"))
 @click.option("--detach", is_flag=True, help=say("opt.up_detach"))
 def up(data: Path | None, detach: bool, **options: Any) -> int:
     given = {name: value for name, value in options.items() if value is not None}
@@ -206,24 +213,48 @@ def running_server(folder: Path) -> RunningServer | None:
 
 @click.command(help=say("down"))
 @data_option
-def down(data: Path | None) -> int:
+@click.option("--all", "everything", is_flag=True, help=say("opt.down_all"))
+def down(data: Path | None, everything: bool) -> int:
     folder = data_folder(data)
     told = running_server(folder)
     if told is None or is_gone(told.pid):
         _forget(folder, told)
         note(say("down.none", data=folder))
+        _end_gateway(folder) if everything else _tell_of_gateway(folder)
         return 0
     if not is_our_server(told.pid, told.started_at):
         raise Refused(say("down.not_ours", pid=told.pid, data=folder))
-    going_on = _running_jobs(folder)
+    going_on, environments = _going_on(folder)
     os.kill(told.pid, signal.SIGTERM)
     if not _ended(told.pid):
         raise Refused(say("down.stuck", pid=told.pid, seconds=int(END_SECONDS)), FAILED)
     _forget(folder, told)
     note(say("down.done"))
+    if environments and not everything:
+        note(say("down.gateway_goes_on", count=environments))
+    else:
+        _end_gateway(folder)
     if going_on:
         note(say("down.goes_on", count=going_on))
     return 0
+
+
+def _end_gateway(folder: Path) -> None:
+    """The server is gone, so nobody starts them again."""
+    pids = gateway_pids(folder)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    for pid in pids:
+        if not _ended(pid):
+            raise Refused(say("down.stuck", pid=pid, seconds=int(END_SECONDS)), FAILED)
+    if pids:
+        note(say("down.gateway_done"))
+
+
+def _tell_of_gateway(folder: Path) -> None:
+    if gateway_pids(folder):
+        note(say("down.gateway_left"))
 
 
 def _forget(folder: Path, gone: RunningServer | None) -> None:
@@ -233,13 +264,15 @@ def _forget(folder: Path, gone: RunningServer | None) -> None:
         (folder / SERVER_FILE).unlink(missing_ok=True)
 
 
-def _running_jobs(folder: Path) -> int:
-    """How many go on without the server. Not knowing is no reason not to stop it."""
+def _going_on(folder: Path) -> tuple[int, int]:
+    """How many go on without the server, and how many of these are dev environments. Not knowing is no reason not to
+    stop it."""
     from gpuyard.sdk.client import Client
 
     with contextlib.suppress(YardApiError), Client(data=folder, token=_owner_token(folder)) as client:
-        return sum(1 for _ in client.jobs(state="running"))
-    return 0
+        kinds = [job.raw.get("kind") for job in client.jobs(state="running")]
+        return len(kinds), kinds.count("env")
+    return 0, 0
 
 
 def _owner_token(folder: Path) -> str | None:

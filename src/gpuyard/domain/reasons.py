@@ -163,6 +163,7 @@ class Code(StrEnum):
     TOO_MANY_INSIDE = "refused.too_many_inside"  # detail
     INSIDE_FAILED = "refused.inside_failed"  # detail
     BROKER_AWAY = "refused.broker_away"  # (none)
+    GATEWAY_AWAY = "refused.gateway_away"  # (none)
 
 
 NEVER_STARTS = frozenset(

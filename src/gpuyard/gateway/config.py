@@ -82,6 +82,9 @@ class GatewayNote:
     pid: int
     started_at: float
     config: str  # digest of what it was told
+    scheme: str = "http"
+    domain: str = "localhost"
+    paths: bool = False
 
     def write(self, data: Path) -> None:
         fresh = data / f"{NOTE_FILE}.new"

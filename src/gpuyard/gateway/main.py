@@ -31,7 +31,7 @@ from gpuyard.gateway.activity import Activity
 from gpuyard.gateway.broker_client import Broker
 from gpuyard.gateway.config import GATEWAY_LOCK, NOTE_FILE, GatewayConfig, GatewayNote, read_config, read_note
 from gpuyard.gateway.context import Context, Service
-from gpuyard.gateway.ssh.door import SshContext, start_ssh
+from gpuyard.gateway.ssh.door import HOST_KEY, SshContext, start_ssh
 from gpuyard.gateway.web.server import Web
 from gpuyard.images.toolbox import recipes
 from gpuyard.images.toolbox.base import AT
@@ -41,6 +41,7 @@ from gpuyard.store.database import Database
 ALREADY = 3  # exit code: another one serves this folder
 CANNOT_LISTEN = 4
 TIDY_SECONDS = 300.0
+LOOK_SECONDS = 2.0
 DOOR_IN_A_CONTAINER = "/run/yard/door"
 _log = logging.getLogger(__name__)
 
@@ -103,12 +104,27 @@ async def serve(config: GatewayConfig) -> None:
             await web.start(listener, _tls(config))
             gc.freeze()
             tidying = asyncio.create_task(_tidy_now_and_then(context))
+            watching = asyncio.create_task(_end_with_folder(config.run_folder, told_to_end))
             with _said_where(config, port, ssh_port, clock()):
                 await told_to_end.wait()
             tidying.cancel()
+            watching.cancel()
             await web.end()
     finally:
         database.close()
+
+
+async def _end_with_folder(run: Path, told_to_end: asyncio.Event) -> None:
+    """With the data folder gone, or replaced by another, there is nobody left to serve."""
+    ours = (run / GATEWAY_LOCK).stat()
+    while not told_to_end.is_set():
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            there = (run / GATEWAY_LOCK).stat()
+        except OSError:
+            there = None
+        if there is None or (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
+            told_to_end.set()
 
 
 def _rules(config: GatewayConfig) -> AccessRules:
@@ -148,7 +164,7 @@ async def _ssh(config: GatewayConfig, context: Context, broker: Broker) -> Async
         broker,
         config.host.strip("[]"),
         config.ssh_port,
-        config.folder / "ssh_host_key",
+        config.folder / HOST_KEY,
         used=context.activity.used,
     )
     try:
@@ -167,7 +183,8 @@ async def _ssh(config: GatewayConfig, context: Context, broker: Broker) -> Async
 def _said_where(config: GatewayConfig, port: int, ssh_port: int | None, now: float) -> Iterator[None]:
     doorway = config.doorway(port)
     url = f"{doorway.scheme}://{doorway.base_for(_name_of(config.host))}"
-    note = GatewayNote(url, port, ssh_port, os.getpid(), now, config.digest)
+    scheme, domain, paths = doorway.scheme, doorway.domain, doorway.paths
+    note = GatewayNote(url, port, ssh_port, os.getpid(), now, config.digest, scheme, domain, paths)
     note.write(config.folder)
     _log.info("the gateway is ready: %s, ssh port %s", url, ssh_port)
     try:

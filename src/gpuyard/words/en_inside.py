@@ -39,6 +39,7 @@ INSIDE: Mapping[Code, Template] = {
     Code.NOBODY_LISTENS: "Nothing listens there yet[: {what:noun}][ {name}]. Start the program in it, then try again.",
     Code.TOO_MANY_INSIDE: "Too much is open in it already[: {detail}]. Close something and try again.",
     Code.INSIDE_FAILED: "It could not be started inside[: {detail}].",
+    Code.GATEWAY_AWAY: "The gateway is not open, or is being started. Try again in a moment.",
     Code.BROKER_AWAY: "The way in is being restarted. Try again in a moment.",
 }
 

@@ -27,6 +27,7 @@ INSIDE: Mapping[Code, Template] = {
     Code.NOBODY_LISTENS: "那里还没有程序在监听[：{what:noun}][ {name}]。请先在其中启动程序，然后重试。",
     Code.TOO_MANY_INSIDE: "里面打开的已经太多[：{detail}]。请关闭一些后重试。",
     Code.INSIDE_FAILED: "未能在其中启动[：{detail}]。",
+    Code.GATEWAY_AWAY: "网关没有开放，或正在启动，请稍后再试。",
     Code.BROKER_AWAY: "入口正在重启，请稍后再试。",
 }
 
