@@ -53,6 +53,8 @@ def test_a_mount_beside_them_is_fine(at: str) -> None:
         ("/", "/nas2"),
         ("/usr/share/nas", "/nas2"),
         ("/mnt2", "/etc"),
+        ("/mnt2", "/etc/nas"),
+        ("/mnt2", "/var"),
         ("/mnt2", "/"),
         ("/mnt", "/nas2"),
         ("/mnt/user", "/nas2"),

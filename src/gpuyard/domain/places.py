@@ -17,6 +17,7 @@ FIRST_ROOT = "/mnt"
 SYSTEM_FOLDERS = frozenset(
     ("", "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "tmp")
 ) | {"usr", "var"}
+_DISKS_MAY_BE_BELOW = frozenset(("root", "run", "tmp", "var"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def root_problem(inside: str, outside: str, others: Sequence[Root]) -> str:
             return f"{path!r} must be a whole path, such as /mnt2, without .., // or a colon"
     if inside.strip("/").split("/")[0] in SYSTEM_FOLDERS:
         return f"{inside} is the system's own; take a folder such as /mnt2 or /data"
-    if outside.strip("/").split("/")[0] in SYSTEM_FOLDERS - {"var", "run"}:
+    top, _, rest = outside.strip("/").partition("/")
+    if top in SYSTEM_FOLDERS and (not rest or top not in _DISKS_MAY_BE_BELOW):
         return f"{outside} is the system's own; take the folder in which the disk or the NAS is mounted"
     for other in others:
         if any(shadows(folder, [other]) for folder in _kept(Root(inside, outside))):
