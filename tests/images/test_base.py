@@ -53,12 +53,17 @@ def test_asked_by_several_at_once_it_is_made_once(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "toolbox").glob("base-*")] == [path.name for path in made]
 
 
-def test_what_was_interrupted_leaves_nothing_and_does_not_stand_in_the_way(tmp_path: Path) -> None:
-    (tmp_path / ".old.part").mkdir()
-    with pytest.raises(KeyboardInterrupt), being_built(tmp_path, "new") as part:
+def interrupt_a_build_in(folder: Path) -> None:
+    with being_built(folder, "new") as part:
         assert part is not None
         (part / "half").touch()
         raise KeyboardInterrupt
+
+
+def test_what_was_interrupted_leaves_nothing_and_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / ".old.part").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_a_build_in(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 

@@ -38,7 +38,7 @@ class Part:
 
     def folder(self) -> str:
         ground = base_version() if self.of_base else ""
-        marks = json.dumps([versions.RECIPE, self.name, self.what, ground])
+        marks = json.dumps([versions.RECIPES[self.name], self.name, self.what, ground])
         return f"{self.name}-{hashlib.sha256(marks.encode()).hexdigest()[:8]}"
 
 

@@ -93,7 +93,9 @@ def _slim_lab(place: Path, packages: Path) -> None:
     for folder in packages.glob("*/tests"):
         shutil.rmtree(folder)
     shutil.rmtree(packages / "jedi" / "third_party" / "django-stubs", ignore_errors=True)
-    shutil.rmtree(packages / "jupyterlab" / "staging", ignore_errors=True)
+    for source in (packages / "jupyterlab" / "staging").iterdir():  # for building Lab anew; it reads one file itself
+        if source.name != "package.json":
+            shutil.rmtree(source) if source.is_dir() else source.unlink()
     for locale in packages.glob("babel/locale-data/*.dat"):
         if locale.stem not in ("root", "en", "en_US", "zh") and not locale.stem.startswith("zh_Hans"):
             locale.unlink()

@@ -38,7 +38,7 @@ def lab(base_url: str, toolbox: str, home: str, door: str) -> Service:
         "ServerApp.sock": socket,
         "ServerApp.base_url": base_url,
         "ServerApp.root_dir": "/",
-        "ServerApp.preferred_dir": home,
+        "FileContentsManager.preferred_dir": home.strip("/"),  # as seen from the root
         "ServerApp.allow_remote_access": True,  # it is reached by the public name; Origin must still equal Host
         "ServerApp.allow_root": True,
         "ServerApp.open_browser": False,

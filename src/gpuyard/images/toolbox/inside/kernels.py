@@ -19,6 +19,7 @@ from tornado import web
 
 from .pythons import Asking, Python, plain
 
+OWN_NAME = "yard-python"
 REMEMBERED_SECONDS = 3.0
 _PATIENCE_SECONDS = 600.0
 _LAST_LINES = 25
@@ -37,7 +38,10 @@ class FoundKernels(KernelSpecManager):  # type: ignore[misc]
         return {name: spec.resource_dir for name, spec in self._all().items()}
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        spec = self._all().get(kernel_name) or self._all().get(kernel_name.lower())
+        name = kernel_name.lower()
+        spec = self._all().get(name)
+        if spec is None and name == OWN_NAME:  # it goes by another name where it is the only one
+            return _of_toolbox()
         if spec is None:
             raise NoSuchKernel(kernel_name)
         return spec
@@ -56,8 +60,7 @@ class FoundKernels(KernelSpecManager):  # type: ignore[misc]
         specs = {python.place.name: _of_python(python) for python in pythons}
         for python in pythons:
             specs |= self._others_of(python, specs)
-        own = _of_toolbox()
-        specs |= {"yard-python": own} if "python3" in specs else {"python3": own, "yard-python": own}
+        specs[OWN_NAME if "python3" in specs else "python3"] = _of_toolbox()
         own_python = pythons[0].place.python if pythons else sys.executable
         return specs | self._registered(own_python)
 

@@ -55,7 +55,7 @@ def places(env: Mapping[str, str]) -> list[Place]:
     seen: set[str] = set()
     found: list[Place] = []
     for place in (*_own(env), *_conda(env), *_pyenv(env)):
-        mark = os.path.realpath(place.prefix) + ("" if place.name != "python2" else ":2")
+        mark = os.path.realpath(os.path.dirname(place.python))  # /bin is /usr/bin on many systems
         if mark not in seen and os.access(place.python, os.X_OK):
             seen.add(mark)
             found.append(place)
