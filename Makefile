@@ -103,6 +103,9 @@ clean: ## remove what the other targets made here (never the data)
 system-packages:
 	@if ! PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" command -v initdb >/dev/null; then \
 	  $(call apt-install,postgresql) || true; fi
+	@missing=""; for program in podman iptables busybox; do \
+	  PATH="$$PATH:/usr/sbin:/sbin" command -v $$program >/dev/null || missing=yes; done; \
+	if [ -n "$$missing" ] || ! [ -e /usr/lib/podman/netavark ]; then $(call apt-install,$(CONTAINERS)) || true; fi
 
 define apt-install
 { if [ -n "$(ROOT)" ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null; then \
@@ -113,6 +116,9 @@ define apt-install
     echo "!! $(1) is missing and is installed only on Debian as root: what needs it is skipped."; false; \
   fi; }
 endef
+
+# What running work in containers needs.
+CONTAINERS := podman runc netavark aardvark-dns iptables busybox-static
 
 # `yard` by name: a link where programs are looked for, unless another program already has the name there.
 name-yard: .venv/.server

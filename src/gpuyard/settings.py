@@ -6,6 +6,7 @@ What `yard up` has no option for is set in DATA/settings.toml, by the names in `
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +52,17 @@ class Settings:
     """Loopback unless asked for otherwise; beyond it TLS is needed, or `insecure_http`."""
     port: int = 8470
     engine: str = "auto"
-    """`auto` takes the best engine this machine has: today that is `process`."""
+    """`auto` takes the best engine this machine has: `container` as root with podman or docker and a toolbox built,
+    otherwise `process`."""
+    engine_socket: str = ""
+    """Where the container engine answers. Empty: it is looked for ($DOCKER_HOST and the usual places), else podman is
+    started for us."""
+    network_pool: str = "10.231.0.0/16"
+    """Every workload in containers gets a small network of its own from these addresses. They must be unused here."""
+    host_network_groups: tuple[str, ...] = ()
+    """Groups whose containers use the machine's own network, as RDMA needs. They are not kept apart from anybody."""
+    insecure_registries: tuple[str, ...] = ()
+    """Registries without TLS, such as localhost:5000, for the podman that is started for us."""
     simulate_cards: str = ""
     """`8` or `8:ascend`: stand-ins for cards on a machine that has none. Always labelled simulated."""
     nodes: str = ""
@@ -162,6 +173,25 @@ def _channels(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _socket(value: Any) -> str:
+    if not isinstance(value, str) or not value.removeprefix("unix://").startswith("/"):
+        raise ValueError("expected the path of a socket, such as /run/podman/podman.sock")
+    return value.removeprefix("unix://")
+
+
+def _pool(value: Any) -> str:
+    pool = ipaddress.IPv4Network(str(value))
+    if pool.prefixlen > 24 or not pool.is_private:
+        raise ValueError("expected private addresses, at least a /24, such as 10.231.0.0/16")
+    return str(pool)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item and '"' not in item for item in value):
+        raise ValueError('expected a list of names, such as ["one", "two"]')
+    return tuple(value)
+
+
 def _roots(value: Any) -> tuple[Root, ...]:
     if not isinstance(value, dict) or not all(isinstance(outside, str) for outside in value.values()):
         raise ValueError('expected a table of paths, such as "/mnt2" = "/nas2"')
@@ -184,6 +214,10 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "conda_channels": _channels,
     "gateway": _flag,
     "gateway_host": _host,
+    "engine_socket": _socket,
+    "network_pool": _pool,
+    "host_network_groups": _names,
+    "insecure_registries": _names,
 }
 _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
@@ -196,6 +230,10 @@ _ELSEWHERE = {
     "conda_channels": "conda_channels",
     "gateway": "gateway",
     "gateway_host": "gateway_host",
+    "engine_socket": "engine_socket",
+    "network_pool": "network_pool",
+    "host_network_groups": "host_network_groups",
+    "insecure_registries": "insecure_registries",
 }
 
 

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import uvicorn
 
@@ -35,11 +36,12 @@ from gpuyard.control.loop import Control
 from gpuyard.control.numbers import give_blocks
 from gpuyard.control.sampling import Sampler
 from gpuyard.devices import find_probes
+from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import YardError
 from gpuyard.domain.places import SHARE
 from gpuyard.engines.process.engine import ProcessEngine
-from gpuyard.engines.seam import Engine, KeepsImages
+from gpuyard.engines.seam import Engine, KeepsImages, KeepsLogs, ReadsUsage
 from gpuyard.engines.simulated import SimulatedEngine
 from gpuyard.engines.virtual import draw_nodes
 from gpuyard.files.shares import Shares
@@ -47,6 +49,8 @@ from gpuyard.files.workdirs import Workdirs
 from gpuyard.gateway.config import GatewayConfig
 from gpuyard.gateway.keeping import GatewayKeeper
 from gpuyard.images import mirrors
+from gpuyard.images.toolbox import build as toolbox
+from gpuyard.images.toolbox.base import AT, ensure_base, python_command
 from gpuyard.images.toolbox.recipes import shell_environment
 from gpuyard.metrics.series import Series
 from gpuyard.settings import BadSettings, ControlSettings, Settings, with_file
@@ -54,6 +58,9 @@ from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
 from gpuyard.words import say
 from gpuyard.world.view import View
+
+if TYPE_CHECKING:
+    from gpuyard.engines.container.engine import ContainerEngine
 
 log = logging.getLogger("gpuyard")
 
@@ -66,6 +73,10 @@ class Loop(Protocol):
 
     def run(self) -> None: ...
     def end(self) -> None: ...
+
+
+class RunsAll(Engine, KeepsLogs, ReadsUsage, Protocol):
+    """What every engine of a platform can do."""
 
 
 class CannotStart(Exception):
@@ -187,7 +198,7 @@ class Platform:
 
     database: Database
     lock: ControlLock
-    engine: ProcessEngine | SimulatedEngine
+    engine: RunsAll
     executor: ThreadPoolExecutor
     loops: tuple[Loop, ...]
     access: Access
@@ -290,23 +301,70 @@ def build_access(settings: Settings, database: Database, clock: SteadyClock) -> 
     return Access(database, clock, keep_owner_secret(settings.data / "owner.token"), rules)
 
 
-def build_engine(settings: Settings, clock: SteadyClock) -> ProcessEngine | SimulatedEngine:
+def build_engine(settings: Settings, clock: SteadyClock) -> RunsAll:
     if settings.engine == "simulated":
         logs = settings.data / "simulated-logs"
         return SimulatedEngine(draw_nodes(settings.nodes or "1x8"), clock, logs=logs, real_time=True)
-    if settings.engine not in ("auto", "process"):
-        raise CannotStart(f"there is no engine {settings.engine!r}; choose auto, process or simulated")
+    if settings.engine not in ("auto", "process", "container"):
+        raise CannotStart(f"there is no engine {settings.engine!r}; choose auto, process, container or simulated")
     if settings.nodes:
         raise CannotStart("--nodes draws virtual nodes and goes with --engine simulated")
     try:
         probes = find_probes(settings.data, settings.simulate_cards)
     except ValueError as problem:
         raise CannotStart(f"--simulate-cards {settings.simulate_cards!r}: {problem}") from problem
+    if settings.engine == "container" or (settings.engine == "auto" and has_containers(settings)):
+        try:
+            return build_container_engine(settings, probes)
+        except CannotStart as problem:
+            if settings.engine == "container":
+                raise
+            print(f"No containers: {problem}. Work runs as processes of this machine.", flush=True)
     return ProcessEngine(
         settings.data,
         devices=probes,
         log_limit_bytes=settings.log_limit_bytes,
         further_roots=settings.further_roots,
+    )
+
+
+def has_containers(settings: Settings) -> bool:
+    """Whether `auto` takes containers: as root, with an engine in sight and with tools to show inside them."""
+    in_sight = shutil.which("podman") or settings.engine_socket or os.path.exists("/var/run/docker.sock")
+    if os.geteuid() != 0 or not in_sight:
+        return False
+    if toolbox.current(settings.data) is not None:
+        return True
+    print("Work runs as processes of this machine. `yard toolbox build` lets it run in containers, in any image.")
+    print("任务将作为本机进程运行。执行 `yard toolbox build` 后即可在容器中使用任意镜像。", flush=True)
+    return False
+
+
+def build_container_engine(settings: Settings, probes: Sequence[DeviceProbe]) -> ContainerEngine:
+    """Loaded only where it is used: most of what speaks to container engines is large."""
+    from gpuyard.engines.container.engine import ContainerEngine, Options
+    from gpuyard.engines.container.finding import NoEngine, find_engine
+
+    if os.geteuid() != 0:
+        raise CannotStart("--engine container needs root: each person's work runs under numbers of their own")
+    try:
+        found = find_engine(settings.data, settings.engine_socket, settings.insecure_registries)
+    except NoEngine as problem:
+        raise CannotStart(f"{problem}; `apt install podman` gives one") from problem
+    return ContainerEngine(
+        settings.data,
+        found.client,
+        found.facts,
+        toolbox=lambda: toolbox.current(settings.data) or ensure_base(settings.data),
+        python=python_command(AT),
+        devices=probes,
+        further_roots=settings.further_roots,
+        options=Options(
+            log_limit_bytes=settings.log_limit_bytes,
+            network_pool=settings.network_pool,
+            host_network_groups=frozenset(settings.host_network_groups),
+            default_image=settings.default_image,
+        ),
     )
 
 

@@ -49,7 +49,10 @@ def data_folder(data: Path | None) -> Path:
 @click.option("--host", envvar="YARD_HOST", metavar="H", help=say("opt.host"))
 @click.option("--port", envvar="YARD_PORT", metavar="P", type=click.IntRange(0, 65535), help=say("opt.port"))
 @click.option(
-    "--engine", envvar="YARD_ENGINE", type=click.Choice(["auto", "process", "simulated"]), help=say("opt.engine")
+    "--engine",
+    envvar="YARD_ENGINE",
+    type=click.Choice(["auto", "process", "container", "simulated"]),
+    help=say("opt.engine"),
 )
 @click.option("--simulate-cards", envvar="YARD_SIMULATE_CARDS", metavar="N[:type]", help=say("opt.simulate_cards"))
 @click.option("--nodes", envvar="YARD_NODES", metavar="20x8", help=say("opt.nodes"))

@@ -314,8 +314,8 @@ class ContainerEngine:
         self, request: LaunchRequest, folder: Path, image: str, cards: Sequence[Card], who: tuple[int, int]
     ) -> Plan:
         base = self._places.base(request, folder)
-        toolbox = str(self._toolbox().resolve())
-        sources = self._places.sources(request, base, cards, toolbox, str(self._inside))
+        toolbox = self._places.link("toolbox", self._toolbox().resolve())
+        sources = self._places.sources(request, base, cards, str(toolbox), str(self._inside))
         is_host = request.group in self._options.host_network_groups
         device = request.allotment.device
         there = [path for path in CONTROL_NODES.get(device, ()) if os.path.exists(path)]

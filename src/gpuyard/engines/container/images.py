@@ -12,25 +12,15 @@ from typing import Any
 from aiodocker import Docker
 
 from gpuyard.domain.errors import EngineError
+from gpuyard.domain.images import read_image_name
 from gpuyard.domain.reasons import Code, because
 from gpuyard.engines.container import names
-from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
+from gpuyard.engines.container.client import EngineClient, Refused
 from gpuyard.engines.seam import HeldImage
 
 PULL_SECONDS = 3600.0
 LOAD_SECONDS = 3600.0
 
-_HOST_PART = r"(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])"
-_HOST = rf"{_HOST_PART}(?:\.{_HOST_PART})*(?::[0-9]{{1,5}})?"
-_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-_REFERENCE = re.compile(
-    rf"(?P<name>(?:{_HOST}/)?{_PART}(?:/{_PART})*)(?::(?P<tag>{_TAG}))?(?P<digest>@sha256:[0-9a-f]{{64}})?", re.ASCII
-)
-# `oci:x` is a good reference, but container tools would read a local folder instead of asking a registry.
-_TRANSPORTS = re.compile(
-    r"(?:atomic|containers-storage|dir|docker-archive|docker-daemon|oci|oci-archive|ostree|sif|tarball):", re.ASCII
-)
 _ID = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 
 # What registries and engines say, by what it means. The first that fits.
@@ -48,23 +38,20 @@ _CAUSES: tuple[tuple[str, str], ...] = (
 
 def is_reference(text: str) -> bool:
     """An image's name in a registry, or its id; never a file, an option or another transport."""
-    if _ID.fullmatch(text):
-        return True
-    return len(text) <= 500 and _REFERENCE.fullmatch(text) is not None and not _TRANSPORTS.match(text)
+    return _ID.fullmatch(text) is not None or read_image_name(text) is not None
 
 
 def full_names(text: str) -> list[str]:
     """Under which names an image may be here, best first: as it is said, of this machine, of the usual registry."""
-    found = _REFERENCE.fullmatch(text)
-    if found is None:
+    read = read_image_name(text)
+    if read is None or _ID.fullmatch(text):
         return [text]
-    name = found["name"]
-    end = found["digest"] or f":{found['tag'] or 'latest'}"
+    name, end = read
     first = name.split("/")[0]
     if "/" in name and ("." in first or ":" in first or first == "localhost"):
         return [name + end]
     library = name if "/" in name else f"library/{name}"
-    return [name + end, f"localhost/{name}{end}", f"docker.io/{library}{end}", f"docker.io/{name}{end}"]
+    return [name + end, f"localhost/{name}{end}", f"docker.io/{library}{end}"]
 
 
 def cause_of(message: str) -> str:
@@ -198,6 +185,3 @@ def _step(step: Any) -> str:
         return ""
     said = str(step.get("stream") or step.get("status") or "")
     return f"{said} {step.get('progress') or ''}".strip()
-
-
-__all__ = ["EngineAway", "Images", "cause_of", "full_names", "is_reference", "pull_failed"]

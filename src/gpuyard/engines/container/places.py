@@ -65,10 +65,11 @@ class Places:
             return folder
         kept = self.kept(request.keeps)
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = kept / f".now.{os.urandom(6).hex()}"
-        part.symlink_to(folder)
-        part.rename(kept / "now")
-        return kept / "now"
+        return _point(kept / "now", folder)
+
+    def link(self, name: str, target: Path) -> Path:
+        """A name for something that is replaced now and then: kept containers find the newest with their next start."""
+        return _point(self._layout.run / name, target)
 
     def kept(self, workload: str) -> Path:
         return self._layout.data / "kept" / self._layout.workload(workload).name
@@ -145,6 +146,15 @@ class Places:
             os.close(root_fd)
 
 
+def _point(link: Path, target: Path) -> Path:
+    """In one stroke, so that nobody ever finds it missing."""
+    if not link.is_symlink() or link.readlink() != target:
+        part = link.with_name(f".{link.name}.{os.urandom(6).hex()}")
+        part.symlink_to(target)
+        part.rename(link)
+    return link
+
+
 def _make_file(path: Path, who: tuple[int, int]) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
@@ -199,10 +209,7 @@ def install_inside(source: Path, target: Path) -> Path:
             part.rename(place)
         except OSError:
             shutil.rmtree(part)
-    link = target / f".now.{os.urandom(6).hex()}"
-    link.symlink_to(name)
-    link.rename(target / "now")
-    return target / "now"
+    return _point(target / "now", Path(name))
 
 
 def _open_to_all(folder: Path) -> None:

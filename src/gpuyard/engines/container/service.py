@@ -156,10 +156,14 @@ volume_path = "{home}/volumes"
 
 
 def _storage_conf(home: Path, run: Path) -> str:
+    """Without a mount of the store onto itself: whoever cleans up behind the last container would take it away from
+    under one that is just being started."""
     return f"""[storage]
 driver = "overlay"
 graphroot = "{home}/store"
 runroot = "{run}/store"
+[storage.options.overlay]
+skip_mount_home = "true"
 """
 
 
