@@ -110,7 +110,7 @@ class GatewayKeeper:
             )
 
     def _replace_one_told_otherwise(self) -> None:
-        """A gateway with other ports, or of another version, makes room for one as wanted. Shells stay where they are."""
+        """A gateway with other ports, or of another version, makes room for one as wanted. Shells stay."""
         lock = self._config.run_folder / GATEWAY_LOCK
         pid, note = holder(lock), read_note(self._config.folder)
         if pid is None or note is None or note.pid != pid or note.config == self._config.digest:

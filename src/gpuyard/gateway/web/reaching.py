@@ -26,13 +26,13 @@ NAMES = {LAB: "JupyterLab", IDE: "VS Code"}
 class NotThere(Exception):
     """Nobody answers inside, yet. Knows how to say so."""
 
-    def __init__(self, status: int, name: str, refresh: int = 0, **facts: object) -> None:
-        super().__init__(name)
-        self.status, self.name, self.refresh, self.facts = status, name, refresh, facts
+    def __init__(self, status: int, said: str, /, *, refresh: int = 0, **facts: object) -> None:
+        super().__init__(said)
+        self.status, self.said, self.refresh, self.facts = status, said, refresh, facts
 
     def answer(self, request: Request) -> OwnAnswer:
-        said = text(self.name, language_of(request), **self.facts)
-        code = f"refused.{self.name.replace('.', '_')}"
+        said = text(self.said, language_of(request), **self.facts)
+        code = f"refused.{self.said.replace('.', '_')}"
         return answers.message(request, self.status, code, said, refresh=self.refresh)
 
 

@@ -1,0 +1,130 @@
+"""JupyterLab and VS Code are started by the first visit, and until they answer the visitor is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.gateway.house import House, a_service, host, running, wait_until
+from tests.gateway.programs import a_program
+
+from gpuyard.domain.workload import Kind, Workload
+
+SLOW = """
+import http.server, os, socket, socketserver, sys, time
+time.sleep(float(sys.argv[1]))
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = self.path.encode()
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body)
+    def address_string(self): return ""
+    def log_message(self, *words): pass
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+Server(sys.argv[2], Page).serve_forever()
+"""
+FAILING = "import sys; sys.exit(7)"
+
+
+@pytest.fixture(params=[False, True], ids=["by name", "by path"])
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with running(tmp_path_factory.mktemp("g"), paths=request.param) as there:
+        there.person("ann")
+        yield there
+
+
+def place(house: House, env: Workload, what: str) -> tuple[str, str]:
+    """Host and prefix of a visit."""
+    return ("localhost", f"/i/{env.id}/{what}") if house.context.config.paths else (host(env, what), "")
+
+
+def enter(house: House, env: Workload, what: str) -> str:
+    name, prefix = place(house, env, what)
+    code = house.code(house.log_in("ann")[0], env.id, what)
+    told = house.get(name, f"{prefix}/.yard/enter?code={code}&next=/x")
+    assert told.headers["Location"] == f"{prefix}/x"
+    path = f"Path={prefix}/;"
+    assert path in told.headers["Set-Cookie"]
+    return str(told.headers["Set-Cookie"]).partition(";")[0]
+
+
+def test_the_first_visit_starts_it_and_the_page_comes_by_itself(house: House) -> None:
+    env = house.workload("ann", kind=Kind.ENV)
+    house.recipes["lab"] = a_service(sys.executable, "-c", SLOW, "1.5")
+    cookie, (name, prefix) = enter(house, env, "lab"), place(house, env, "lab")
+    first = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language="zh")
+    assert (first.status, first.headers["Refresh"]) == (503, "1")
+    assert "正在启动" in first.text
+    program = house.get(name, f"{prefix}/api", Cookie=cookie)
+    assert (program.status, program.headers["Retry-After"]) == (503, "1")
+    wait_until(lambda: house.get(name, f"{prefix}/", Cookie=cookie).status == 200)
+    assert sum(call[0] == "serve" for call in house.broker.asked) <= 2
+    assert house.get(name, f"{prefix}/tree", Cookie=cookie).text == f"{prefix}/tree", "its prefix is known to it"
+
+
+def test_one_that_fails_says_so_and_is_tried_again(house: House) -> None:
+    env = house.workload("ann", kind=Kind.ENV)
+    house.recipes["lab"] = a_service(sys.executable, "-c", FAILING)
+    cookie, (name, prefix) = enter(house, env, "lab"), place(house, env, "lab")
+
+    def told() -> str:
+        return house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language="en").text
+
+    wait_until(lambda: "exit code 7" in told())
+
+
+def test_without_a_toolbox_it_is_said(house: House) -> None:
+    env = house.workload("ann", kind=Kind.ENV)
+    for what in ("lab", "terminal"):
+        cookie, (name, prefix) = enter(house, env, what), place(house, env, what)
+        told = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language="en")
+        assert told.status == 503
+        assert "yard toolbox build" in told.text
+
+
+def test_jobs_have_no_notebooks(house: House) -> None:
+    job = house.workload("ann", kind=Kind.JOB)
+    cookie, (name, prefix) = enter(house, job, "lab"), place(house, job, "lab")
+    assert house.get(name, f"{prefix}/", Cookie=cookie).status == 404
+
+
+def test_the_terminal_page_and_its_files(house: House) -> None:
+    xterm = Path(house.context.config.data) / "toolbox/current/web/xterm"
+    xterm.mkdir(parents=True)
+    (xterm / "xterm.js").write_text("// xterm")
+    env = house.workload("ann", kind=Kind.ENV)
+    cookie, (name, prefix) = enter(house, env, "terminal"), place(house, env, "terminal")
+    page = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html")
+    assert page.status == 200
+    assert f"{prefix}/.yard/assets/terminal.js" in page.text
+    assert house.get(name, f"{prefix}/.yard/assets/xterm.js").body == b"// xterm"
+    assert house.get(name, f"{prefix}/.yard/assets/terminal.js").headers["Content-Type"].startswith("text/javascript")
+    for wrong in ("../../owner.token", "%2e%2e/owner.token", "xterm.css", "terminal.html"):
+        assert house.get(name, f"{prefix}/.yard/assets/{wrong}").status == 404
+    stranger = house.get(name, f"{prefix}/", Accept="text/html")
+    assert (stranger.status, "/.yard/login?to=terminal-" in stranger.headers["Location"]) == (303, True)
+
+
+def test_by_path_programs_are_told_their_prefix_and_cookies_stay_below_it(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with a_program() as program, running(tmp_path_factory.mktemp("g"), paths=True) as house:
+        house.person("ann")
+        job = house.workload("ann", kind=Kind.JOB, ports={8080: program.port})
+        cookie, (name, prefix) = enter(house, job, "p8080"), place(house, job, "p8080")
+        assert house.get(name, f"{prefix}/a%2Fb?c", Cookie=cookie).status == 200
+        assert program.last.startswith("GET /a%2Fb?c HTTP/1.1")
+        assert program.header("X-Forwarded-Prefix") == [prefix]
+        assert house.get(name, f"{prefix}/redirect", Cookie=cookie).headers["Location"] == f"{prefix}/there"
+        told = house.get(name, f"{prefix}/cookies", Cookie=cookie)
+        assert told.headers.get_all("Set-Cookie") == [f"session=1; Path={prefix}/", f"plain=2; Path={prefix}/"]
+        assert house.get(name, prefix, Cookie=cookie).headers["Location"] == f"{prefix}/"
+        assert house.get("localhost", prefix.replace(job.id, "w123456789") + "/", Cookie=cookie).status == 401
+
+
+def test_paths_are_not_served_where_names_are(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with running(tmp_path_factory.mktemp("g")) as house:
+        assert house.get("localhost", "/i/w123456789/p8080/").status == 404
