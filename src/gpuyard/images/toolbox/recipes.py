@@ -65,8 +65,8 @@ def lab(base_url: str, toolbox: str, home: str, door: str) -> Service:
 
 
 def ide(base_url: str, toolbox: str, home: str, door: str) -> Service:
-    """VS Code in the browser. It finds its own way below any prefix that is taken off before it: `base_url` is only
-    told for the links it makes itself. What people install and set stays in the home."""
+    """VS Code in the browser. Its links are relative: whatever stands before its paths (`base_url`) is taken off before
+    it is asked, and it need not know. What people install and set stays in the home."""
     socket = f"{door}/ide.sock"
     kept = f"{home}/.local/share/code-server"
     argv = (
@@ -76,7 +76,7 @@ def ide(base_url: str, toolbox: str, home: str, door: str) -> Service:
         *("--auth", "none", "--config", f"{door}/ide.yaml"),
         *("--user-data-dir", kept, "--extensions-dir", f"{kept}/extensions"),
         *("--disable-telemetry", "--disable-update-check", "--disable-workspace-trust", "--disable-proxy"),
-        *("--disable-getting-started-override", "--ignore-last-opened", "--abs-proxy-base-path", base_url.rstrip("/")),
+        *("--disable-getting-started-override", "--ignore-last-opened"),
         home,
     )
     return Service("ide", argv, {"YARD_TOOLBOX": toolbox, **shell_environment(toolbox)}, home, socket)

@@ -19,8 +19,13 @@ _ASK = (
     "    there = find_spec('ipykernel') is not None\n"
     "except Exception:\n"
     "    there = False\n"
+    "try:\n"  # a person's own folder is searched only once it is there
+    "    import site\n"
+    "    own = [site.getusersitepackages()]\n"
+    "except Exception:\n"
+    "    own = []\n"
     "base = getattr(sys, 'base_prefix', sys.prefix)\n"
-    "print(json.dumps([list(sys.version_info[:3]), sys.prefix, sys.path, there, base != sys.prefix]))\n"
+    "print(json.dumps([list(sys.version_info[:3]), sys.prefix, sys.path + own, there, base != sys.prefix]))\n"
 )
 
 
