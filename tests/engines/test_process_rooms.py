@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -85,6 +86,36 @@ def test_everyone_finds_their_own_and_their_groups_folder_below_mnt(yard: Yard) 
 def test_nothing_can_be_made_beside_them(yard: Yard) -> None:
     for number, path in enumerate(("/mnt/x", "/mnt/user/bob", "/mnt/share/speech")):
         assert yard.run(f"mkdir {path}", replica(number))[0].exit_code == 1
+
+
+def test_a_home_left_by_an_earlier_user_of_that_name_is_not_the_new_ones(yard: Yard) -> None:
+    yard.run("echo mine > secret")
+    with pytest.raises(EngineError) as refused:
+        yard.launch("cat secret", replica(1), uid=UID + 1)
+    assert "an earlier user of that name" in refused.value.reason.facts["detail"]
+
+
+@pytest.fixture
+def without_lists(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system that keeps no access lists."""
+    folder = tmp_path / "ramfs"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "ramfs", "none", str(folder)], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_without_access_lists_what_is_made_is_the_groups_by_its_number(tmp_path: Path, without_lists: Path) -> None:
+    yard = Yard(without_lists / "data")
+    try:
+        yard.run("umask; echo ann > /mnt/share/vision/f")
+        seen, log = yard.run(
+            "echo bob >> $YARD_SHARE_DIR/f; cat $YARD_SHARE_DIR/f", replica(1), owner="bob", uid=UID + 1
+        )
+        assert (seen.exit_code, log) == (0, "ann\nbob\n")
+    finally:
+        yard.close()
 
 
 @pytest.fixture

@@ -305,6 +305,56 @@ def test_no_walk_leaves_the_share_or_hangs(lists: Path, tmp_path: Path, kind: st
     assert not os.listxattr(outside)
 
 
+SWAPS = """
+import os, sys
+outside = sys.argv[1]
+print("ready", flush=True)
+while True:
+    os.rename("d", "e"); os.symlink(outside, "d"); os.remove("d"); os.rename("e", "d")
+"""
+
+
+@as_root
+def test_a_folder_swapped_for_a_link_all_the_time_leads_nobody_out(lists: Path, tmp_path: Path) -> None:
+    shared(lists, [ANN])
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for path in (outside, outside / "a", outside / "b"):
+        path.touch()
+        os.chown(path, ANN, OLD)
+    (lists / "vision" / "d").mkdir()
+    for number in range(50):
+        (lists / "vision" / "d" / f"f{number}").touch()
+    command = [sys.executable, "-c", SWAPS, str(outside)]
+    with subprocess.Popen(command, cwd=lists / "vision", stdout=subprocess.PIPE, text=True) as swapping:
+        assert swapping.stdout is not None
+        assert swapping.stdout.readline() == "ready\n"
+        for number in range(40):
+            shared(lists, [ANN, BOB] if number % 2 else [ANN, CAT])
+        Shares(lists).fold_in("vision", "speech", (OLD, NEW), in_use=True)
+        swapping.kill()
+    for path in (outside, outside / "a", outside / "b"):
+        assert path.stat().st_gid == OLD
+        assert not os.listxattr(path)
+
+
+@as_root
+def test_without_access_lists_a_share_is_its_groups_by_number(tmp_path: Path) -> None:
+    folder = tmp_path / "ramfs"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "ramfs", "none", str(folder)], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        root = folder / "share"
+        root.mkdir(mode=0o711)
+        assert Shares(root).without_lists() == [root]
+        shared(root, [ANN])
+        assert not shared(root, [ANN])
+        assert ((root / "vision").stat().st_gid, (root / "vision").stat().st_mode & 0o7777) == (OLD, 0o2770)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
 @as_root
 def test_a_merged_share_is_the_new_members_too(lists: Path) -> None:
     shared(lists, [ANN])

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +25,7 @@ _ACCESS_LIST = "system.posix_acl_access"
 
 def container_findings(data: Path) -> Iterator[Finding]:
     yield from _engine()
-    yield _access_lists(data)
+    yield from (_access_lists(folder) for folder in (data, *_further_roots(data)) if folder.is_dir())
     yield _toolbox(data)
 
 
@@ -89,14 +90,21 @@ def _user_namespaces() -> Finding:
     return Finding("user namespaces", DOUBTFUL, say("doctor.no_user_namespaces"))
 
 
-def _access_lists(data: Path) -> Finding:
-    folder = data / "files" / "share"
+def _further_roots(data: Path) -> list[Path]:
     try:
-        os.getxattr(folder if folder.is_dir() else data, _ACCESS_LIST)
+        told = tomllib.loads((data / "settings.toml").read_text(encoding="utf-8")).get("roots")
+    except (OSError, ValueError):
+        return []
+    return [Path(folder) for folder in told.values() if isinstance(folder, str)] if isinstance(told, dict) else []
+
+
+def _access_lists(folder: Path) -> Finding:
+    try:
+        os.getxattr(folder, _ACCESS_LIST)
     except OSError as problem:
         if problem.errno in (errno.ENOTSUP, errno.ENOSYS):
-            return Finding("access lists", DOUBTFUL, say("doctor.no_access_lists", data=data))
-    return Finding("access lists", GOOD, say("doctor.access_lists"))
+            return Finding("access lists", DOUBTFUL, say("doctor.no_access_lists", folder=folder))
+    return Finding("access lists", GOOD, say("doctor.access_lists", folder=folder))
 
 
 def _toolbox(data: Path) -> Finding:

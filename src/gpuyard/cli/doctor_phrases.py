@@ -30,10 +30,10 @@ CONTAINERS: dict[str, tuple[str, str]] = {
         "user namespaces are switched off: containers cannot be used. sysctl user.max_user_namespaces=65536",
         "用户命名空间已关闭：不能使用容器。请执行 sysctl user.max_user_namespaces=65536",
     ),
-    "doctor.access_lists": ("groups can share folders by access lists", "组可以通过访问控制列表共享目录"),
+    "doctor.access_lists": ("groups can share folders in {folder}", "组可以在 {folder} 中共享目录"),
     "doctor.no_access_lists": (
-        "the file system of {data} keeps no access lists: groups share by their number alone, and containers cannot",
-        "{data} 所在文件系统不支持访问控制列表：组只能按组编号共享，容器中无法共享",
+        "the file system of {folder} keeps no access lists: groups share by their number alone, and containers cannot",
+        "{folder} 所在文件系统不支持访问控制列表：组只能按组编号共享，容器中无法共享",
     ),
     "doctor.toolbox": (
         "the toolbox is built: Lab, VS Code and SSH run in any image",

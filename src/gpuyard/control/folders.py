@@ -33,6 +33,7 @@ class FolderKeeper:
         self._shares = shares
         self._position = 0
         self._look_at = 0.0  # everything is looked at then, whether something changed or not
+        self._told: dict[str, str] = {}  # what went wrong with a group's folder, so that it is told once
         self._woken = threading.Event()
         self._over = threading.Event()
 
@@ -98,7 +99,9 @@ class FolderKeeper:
             self._failed(group, problem)
 
     def _failed(self, group: str, problem: OSError) -> None:
-        log.error("the folder of group %s is not wholly its members': %s; trying again", group, problem)
+        if self._told.get(group) != str(problem):
+            log.error("the folder of group %s is not wholly its members': %s; trying again", group, problem)
+            self._told[group] = str(problem)
         self._look_at = min(self._look_at, time.monotonic() + AGAIN_SECONDS)
 
 

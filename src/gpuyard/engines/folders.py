@@ -30,13 +30,17 @@ def prepare_roots(roots: Sequence[Root]) -> None:
 
 
 def make_places(owner: str, uid: int, group: str, gid: int, roots: Sequence[Root]) -> None:
-    """Below each root the owner's home and the group's share. Not as root all of it is the server's own user's."""
+    """Below each root the owner's home and the group's share. Not as root all of it is the server's own user's.
+    Raises OSError."""
     for name in (owner, group):
         if not NAME_RULE.fullmatch(name):  # checked at the door; here one that could leave its folder is worth an alarm
             raise EngineError(because(Code.ENGINE_CANNOT, engine="any", what=f"use the name {name!r} for a folder"))
     is_root = os.geteuid() == 0
     for root in roots:
-        make_folder(Path(root.home(owner)), HOME_MODE, (uid, uid) if is_root else None)
+        home = Path(root.home(owner))
+        make_folder(home, HOME_MODE, (uid, uid) if is_root else None)
+        if is_root and home.stat().st_uid != uid:
+            raise PermissionError(f"{home} was left by an earlier user of that name; an admin has to move it away")
         make_folder(Path(root.share(group)), SHARE_MODE, (0, gid) if is_root else None)
 
 
