@@ -84,6 +84,19 @@ def test_a_shipped_folder_that_leads_out_of_its_place_is_refused(place: PorterPl
     assert not (place.folder / "outside").exists()
 
 
+def test_a_command_that_plainly_cannot_run_is_not_started_and_says_why(place: PorterPlace) -> None:
+    place.start("python3", "missing.py")
+    assert place.wait() == 126
+    assert place.end()["problem"] == {"code": "ended.no_start_file", "path": str(place.folder / "missing.py")}
+    assert "missing.py" in place.log
+
+
+def test_a_working_folder_that_is_not_there_is_told(place: PorterPlace) -> None:
+    place.start("true", cwd=str(place.folder / "gone"))
+    assert place.wait() == 126
+    assert place.end()["problem"]["code"] == "ended.no_working_folder"
+
+
 def _ship(path: Path, files: dict[str, str]) -> None:
     with tarfile.open(path, "w") as tar:
         for name, text in files.items():

@@ -29,7 +29,7 @@ class Command:
         self._look_at = 0.0
 
     def start(self) -> None:
-        plan = spawning.Plan(self._argv, self._house.env, [self._house.cwd])
+        plan = spawning.Plan(self._argv, self._house.env, [self._house.cwd, "/"])  # the look before tells if it is gone
         plan.prepare = self._prepare
         try:
             if self._request.get("workdir"):
@@ -56,15 +56,15 @@ class Command:
 
     def _prepare(self) -> None:
         """In the child, in the working folder, as the user."""
+        _heed(preflight.check_folder(self._house.cwd))
+        os.chdir(self._house.cwd)
         if self._request.get("workdir"):
             try:
                 with open(self._request["workdir"], "rb") as folder:
                     shipped.unpack(folder)
             except shipped.ShippedProblem as problem:
                 raise spawning.Unready({"error": "failed", "detail": str(problem)}) from problem
-        found = preflight.check(self._argv, self._house.cwd, self._house.env.get("PATH", ""))
-        if found is not None:
-            raise spawning.Unready({"error": "unready", "problem": found})
+        _heed(preflight.check(self._argv, self._house.cwd, self._house.env.get("PATH", "")))
 
     def _hear_report(self) -> None:
         if self._report < 0:
@@ -113,3 +113,9 @@ class Command:
         signalled = -self._code if self._code < 0 else None
         has_oom = self._code != 0 and not self._problem and ending.oom_kills() > self._kills_before
         return {"exit_code": self.code(), "signal": signalled, "oom": has_oom, "problem": self._problem}
+
+
+def _heed(problem: dict[str, str] | None) -> None:
+    if problem is not None:
+        os.write(2, preflight.in_words(problem).encode("utf-8", "replace") + b"\n")
+        raise spawning.Unready({"error": "unready", "problem": problem})
