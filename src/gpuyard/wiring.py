@@ -285,7 +285,8 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
 
 def with_common_variables(settings: Settings) -> ControlSettings:
     """What every workload is told: where packages come from, and how its shells become ready."""
-    told = {**shell_environment(), **mirrors.environment(settings)}
+    at = AT if os.geteuid() == 0 else str(settings.data / "toolbox" / "current")
+    told = {**shell_environment(at), **mirrors.environment(settings)}
     return replace(settings.control, workload_env=tuple(told.items()))
 
 

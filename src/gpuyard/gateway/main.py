@@ -212,9 +212,12 @@ class _Recipes:
             return None
         workload, attempt, role, index = replica.split("-")
         door = str(self._config.folder / "replicas" / workload / attempt / f"{role}-{index}" / "door")
-        toolbox, home = str(here), self._home(owner)
+        toolbox, home = (
+            AT if os.geteuid() == 0 else str(here),
+            self._home(owner),
+        )  # without root it is used where it lies
         if self._config.engine == "container":
-            toolbox, door = AT, DOOR_IN_A_CONTAINER
+            door = DOOR_IN_A_CONTAINER
         return recipes.RECIPES[what](base_url, toolbox, home, door)
 
     def _home(self, owner: str) -> str:

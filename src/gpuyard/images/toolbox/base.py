@@ -23,7 +23,7 @@ from gpuyard.images.toolbox import elf
 
 AT = "/opt/yard"
 """Where the toolbox is shown inside. Programs that are started by name are made for this place."""
-RECIPE = 2
+RECIPE = 3
 """Raised whenever a base is made differently from before, so that old ones are not taken for it."""
 
 _LEFT_OUT = frozenset(
@@ -38,6 +38,12 @@ _OPENED_LATER = (
     *("libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2", "libgcc_s.so.1"),
     *("libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libm.so.6"),
 )
+
+
+def is_shown_elsewhere() -> bool:
+    """Root shows the toolbox at `AT`, in containers and in rooms, and its programs are made for that place. Without
+    root nothing can be shown: it is used where it lies, with this machine's own loader."""
+    return os.geteuid() == 0
 
 
 def python_command(base: str) -> list[str]:
@@ -65,7 +71,8 @@ def base_version() -> str:
     looked_at = [(path, os.stat(path)) for path in found if path is not None]
     marks = [f"{path}:{seen.st_size}:{seen.st_mtime_ns}" for path, seen in looked_at]
     own = [f"{name}:{text}" for name, text in _small_files().items()]
-    digest = hashlib.sha256("\n".join([str(RECIPE), sys.version, *marks, *own]).encode()).hexdigest()
+    place = AT if is_shown_elsewhere() else "in place"
+    digest = hashlib.sha256("\n".join([str(RECIPE), sys.version, place, *marks, *own]).encode()).hexdigest()
     return f"{sys.version_info[0]}.{sys.version_info[1]}.{sys.version_info[2]}-{digest[:8]}"
 
 
@@ -122,7 +129,7 @@ def write_small_files(place: Path, has_shell: bool) -> None:
     for target, text in _small_files().items():
         file = place / target
         file.parent.mkdir(exist_ok=True)
-        first = f"#!{AT}/bin/busybox sh" if has_shell else "#!/bin/sh"
+        first = f"#!{AT}/bin/busybox sh" if has_shell and is_shown_elsewhere() else "#!/bin/sh"
         file.write_text(text.replace("#!/bin/sh", first, 1), encoding="utf-8")
         file.chmod(0o755)
 
@@ -194,7 +201,7 @@ def copy_libraries(loader: str, target: Path, files: list[Path], *folders: Path)
 def _make_startable(program: Path, place: Path) -> None:
     """By name, too, where the base is shown at its usual place. Without patchelf only `python_command` starts it."""
     tool = elf.patchelf()
-    if tool is None:
+    if tool is None or not is_shown_elsewhere():
         return
     elf.look_beside(tool, [program], "$ORIGIN/../lib")
     elf.load_by(tool, program, f"{AT}/lib/ld.so")

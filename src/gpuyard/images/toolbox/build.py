@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 
 from gpuyard.images.toolbox import elf, parts, versions
-from gpuyard.images.toolbox.base import base_version, being_built, compile_modules, ensure_base
+from gpuyard.images.toolbox.base import base_version, being_built, compile_modules, ensure_base, is_shown_elsewhere
 from gpuyard.images.toolbox.parts import BuildFailed as BuildFailed
 from gpuyard.images.toolbox.parts import Workshop
 
@@ -37,7 +37,7 @@ class Part:
     of_base: bool  # made for the very Python of the base
 
     def folder(self) -> str:
-        ground = base_version() if self.of_base else ""
+        ground = base_version() if self.of_base else "" if is_shown_elsewhere() else "in place"
         marks = json.dumps([versions.RECIPES[self.name], self.name, self.what, ground])
         return f"{self.name}-{hashlib.sha256(marks.encode()).hexdigest()[:8]}"
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuyard.images.toolbox import elf, versions
-from gpuyard.images.toolbox.base import AT, compile_modules, copy_libraries, python_loader
+from gpuyard.images.toolbox.base import AT, compile_modules, copy_libraries, is_shown_elsewhere, python_loader
 
 
 class BuildFailed(Exception):
@@ -287,5 +287,6 @@ def _finish(place: Path, shop: Workshop, *folders: Path) -> None:
     binaries = [file for file in found if elf.is_elf(file)]
     (place / "lib").mkdir(exist_ok=True)
     copy_libraries(python_loader(), place / "lib", binaries, *folders)
-    elf.make_portable(patching_tool(shop), place, f"{AT}/lib/ld.so")
+    if is_shown_elsewhere():
+        elf.make_portable(patching_tool(shop), place, f"{AT}/lib/ld.so")
     elf.strip(file for file in binaries if file.suffix in (".so", ".node"))
