@@ -325,7 +325,7 @@ def test_garbage_is_refused_and_costs_nothing(place: PorterPlace) -> None:
     too_large.send(b"x" * 100_000)
     assert b"too large" in too_large.recv(1000)
     too_large.close()
-    wait_for(lambda: place.open_descriptors() == before, "nothing left open")
+    wait_for(lambda: place.open_descriptors() <= before, "nothing left open")
     assert place.ask({"do": "ping"}).message["ok"]
 
 
@@ -338,7 +338,7 @@ def test_descriptors_nobody_asked_for_are_closed(place: PorterPlace) -> None:
     with place.knock() as sock:
         socket.send_fds(sock, [b'{"do": "ping"}'], [0] * 200)
         sock.recv(1000)
-    wait_for(lambda: place.open_descriptors() == before, "nothing left open")
+    wait_for(lambda: place.open_descriptors() <= before, "nothing left open")
 
 
 def test_a_crowd_at_the_door_is_turned_away_and_shuts_nobody_out_for_good(place: PorterPlace) -> None:
