@@ -52,6 +52,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
     def __init__(self, visitor: Visitor) -> None:
         self._visitor = visitor
         self._channel: asyncssh.SSHServerChannel[bytes]
+        self._is_open = False
         self._terminal: Terminal | None = None
         self._line: str | None = None
         self._is_sftp = False
@@ -65,6 +66,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         self._channel = chan
+        self._is_open = True
         self._sink = Sink(chan)
         chan.set_write_buffer_limits(WRITE_HIGH, WRITE_LOW)
 
@@ -140,7 +142,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
         try:
             code = await self._run()
         except YardError as error:
-            self._say(error.reason)
+            self.say(error.reason)
             code = REFUSED
         except OSError as error:
             _log.warning("a session could not be served: %s", error)
@@ -149,14 +151,14 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     async def _run(self) -> int:
         for remark in self._visitor.take_remarks():
-            self._say(remark)
+            self.say(remark)
         target = await self._visitor.enter()
         program = await self._start(target.replica)
         self._program = program
         code = await program.wait()
         await self._drain()
         if self._is_sftp and code == NO_SFTP_SERVER:
-            self._say(because(Code.NO_SFTP))
+            self.say(because(Code.NO_SFTP))
         return code
 
     async def _start(self, replica: str) -> Program:
@@ -231,7 +233,9 @@ class Session(asyncssh.SSHServerSession[bytes]):
         language = {key: value for key, value in given.items() if _is_language(key, value)}
         return {**language, **self._visitor.connection_env}
 
-    def _say(self, reason: Reason) -> None:
+    def say(self, reason: Reason) -> None:
+        if not self._is_open:
+            return
         text = words.say(reason, self._language()) + "\n"
         with contextlib.suppress(OSError):
             if self._terminal is None:

@@ -53,6 +53,7 @@ class Visitor(asyncssh.SSHServer):
         self._forwards = 0
         self._sources: set[Source] = set()
         self._clogged = False
+        self._gone = False
         self._remarks: list[Reason] = []
 
     # --- coming and going -----------------------------------------------------------------------------------------
@@ -68,12 +69,15 @@ class Visitor(asyncssh.SSHServer):
             conn.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._gone = True
         self.house.left(self)
         if self._begun is not None:
             self._begun.cancel()
 
     def leave(self, reason: Reason, code: int = asyncssh.DISC_BY_APPLICATION) -> None:
-        """Sent away, with words."""
+        """Sent away, with words: also in every session, because ssh may be gone before it has read the last of it."""
+        for session in self._sessions:
+            session.say(reason)
         self._connection.disconnect(code, words.say(reason, self.house.language))
 
     @property
@@ -219,6 +223,10 @@ class Visitor(asyncssh.SSHServer):
         except BaseException:
             self.forward_over()
             raise
+        if self._gone:  # meanwhile: nobody would ever close it
+            connected.close()
+            self.forward_over()
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "")
         return Forward(self, connected)
 
     def forward_over(self) -> None:
