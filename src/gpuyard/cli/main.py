@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from gpuyard.cli import account, cluster, doctor, envs, images, jobs, keeping, keys, logs, people, policy, run, server
+from gpuyard.cli import shell as shells
 from gpuyard.cli import toolbox as tools
 from gpuyard.cli.failures import INTERRUPTED, Refused, tell_api_error, tell_bug, tell_file_error, tell_refused
 from gpuyard.cli.phrases import say
@@ -33,7 +34,23 @@ def yard() -> None:
     """Text is in the phrases."""
 
 
-for room in (run, jobs, logs, envs, images, cluster, account, keys, people, policy, server, tools, keeping, doctor):
+for room in (
+    run,
+    jobs,
+    logs,
+    shells,
+    envs,
+    images,
+    cluster,
+    account,
+    keys,
+    people,
+    policy,
+    server,
+    tools,
+    keeping,
+    doctor,
+):
     for command in room.COMMANDS:
         yard.add_command(command)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from gpuyard.sdk.errors import ServerUnreachable
 from gpuyard.sdk.results import Gateway, SshKey
-from gpuyard.sdk.wire import Wire, in_path
+from gpuyard.sdk.wire import Wire, in_path, trust_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from gpuyard.sdk.shells import Shell
 
 
 class WaysIn:
@@ -36,6 +39,26 @@ class WaysIn:
         """An address that opens running work in the browser, once and soon: lab, ide, terminal or p8080 for a port."""
         answer = self.wire.ask("POST", f"/api/v1/workloads/{in_path(ref)}/open", body={"what": what})
         return str(answer.json()["url"])
+
+    def shell(
+        self,
+        ref: str,
+        *,
+        replica: str | None = None,
+        argv: Sequence[str] = (),
+        rows: int = 24,
+        cols: int = 80,
+    ) -> Shell:
+        """A terminal inside, with a login shell or the given command; `attach` begins it."""
+        from gpuyard.sdk.shells import Shell, Way
+
+        id, told, door = str(self.get(f"/workloads/{in_path(ref)}")["id"]), self.gateway().url, self.wire.door
+        if told is None:
+            raise ServerUnreachable("client.no_gateway", "the gateway is not open on this server")
+        parts, host = urlsplit(told), urlsplit(door.url).hostname or "localhost"
+        base = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port}"
+        headers = {"Authorization": f"Bearer {door.token}", "Accept-Language": self.wire.language}
+        return Shell(Way(base, headers, trust_of(door)), id, replica, argv, rows, cols)
 
     def gateway(self) -> Gateway:
         """Where running work is entered. What the server does not say about hosts is the host it is asked under."""

@@ -49,6 +49,7 @@ class Wire:
 
     def __init__(self, door: Door, language: str, say_waiting: Callable[[YardApiError], None] | None = None) -> None:
         self.door = door
+        self.language = language
         self.say_waiting = say_waiting
         self._moving = threading.Lock()
         self._left: list[httpx2.Client] = []  # to addresses the server had before; another thread may still read there
@@ -190,11 +191,11 @@ def _connection(door: Door, headers: Mapping[str, str]) -> httpx2.Client:
         headers=headers,
         timeout=httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
         trust_env=not door.on_this_machine,  # on loopback a proxy from the environment would only get in the way
-        verify=_trust(door),
+        verify=trust_of(door),
     )
 
 
-def _trust(door: Door) -> ssl.SSLContext | bool:
+def trust_of(door: Door) -> ssl.SSLContext | bool:
     """Whose certificates are believed: the system's, or those in the file YARD_CA_FILE.
 
     For a server found through its data folder, none are needed: a certificate made for the machine's public name
