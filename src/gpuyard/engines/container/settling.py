@@ -27,6 +27,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 CGROUPS = "/sys/fs/cgroup"
 _LOCK_SECONDS = 5.0
 _AGREE_SECONDS = 3.0  # so long an engine may say of a dead process that it runs; then its guard is dead too
+_AGAIN_SECONDS = 2.0
 _PATIENCE_SECONDS = 60.0  # so long we wait for an absent engine's word on how a dead one ended
 
 
@@ -252,7 +253,7 @@ class Settler:
     # --- clearing away --------------------------------------------------------------------------------------------
 
     def _clear(self, id: ReplicaId, status: Mapping[str, Any]) -> None:
-        """What cannot be taken away now is found by the next sweep."""
+        """What cannot be taken away now is tried again; podman, for one, refuses once when a guard was killed."""
         self._layout.live_mark(id).unlink(missing_ok=True)
         container = status.get("container")
         try:
@@ -261,6 +262,7 @@ class Settler:
             self._clear_network(id.workload)
         except (EngineAway, Refused) as problem:
             log.info("what is left of %s could not be taken away yet: %s", id, problem)
+            self._watch.look_later(id, _AGAIN_SECONDS)
 
     def _clear_network(self, workload: str) -> None:
         is_needed = any(id.workload == workload for id in self._layout.live_ids())

@@ -6,10 +6,11 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.reasons import NO_USE_RETRYING, Code, Reason, because
 from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
 from gpuyard.engines.process.supervision import record
 
+_SEEN_BEFORE = NO_USE_RETRYING | {Code.UPLOAD_UNDER_WAY}
 _LIVES = {record.STARTING: Life.STARTING, record.RUNNING: Life.RUNNING, record.ENDED: Life.ENDED}
 
 
@@ -33,11 +34,21 @@ def _why(id: ReplicaId, status: Mapping[str, Any], node: str) -> tuple[Cause | N
         case record.OOM:
             return Cause.OOM, because(Code.OUT_OF_MEMORY, memory=status["memory"], replica=name)
         case record.LAUNCH:
-            return Cause.LAUNCH, because(Code.LAUNCH_FAILED, detail=status["detail"], replica=name)
+            return Cause.LAUNCH, _why_not_started(status, name)
         case record.REBOOTED:
             return Cause.LOST, because(Code.REBOOTED, node=node, replica=name)
         case _:
             return Cause.LOST, because(Code.SUPERVISOR_LOST, replica=name)
+
+
+def _why_not_started(status: Mapping[str, Any], name: str) -> Reason:
+    """What was seen just before the start, told from inside: believed as far as it is one of the codes for that."""
+    problem = status.get("problem") or {}
+    code = next((code for code in _SEEN_BEFORE if code.value == problem.get("code")), None)
+    if code is None:
+        return because(Code.LAUNCH_FAILED, detail=status["detail"], replica=name)
+    facts = {key: value[:1000] for key, value in problem.items() if isinstance(value, str) and key != "code"}
+    return Reason(code, facts | {"replica": name})
 
 
 def _signal_name(number: int) -> str:
