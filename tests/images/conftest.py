@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.images import stage
 
-from gpuyard.images.toolbox.build import BuildFailed, Missing, build
+from gpuyard.images.toolbox.build import BuildFailed, Missing, build, remove
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,9 @@ def toolbox(request: pytest.FixtureRequest) -> Path:
             told.line(f"\ntoolbox: {what} {facts}")
 
     try:
-        return build(stage.CACHE, tell)
+        made = build(stage.CACHE, tell)
+        remove(stage.CACHE, keep_current=True)  # of earlier versions
+        return made
     except (Missing, BuildFailed) as problem:
         pytest.skip(f"no toolbox on this machine: {problem}")
 

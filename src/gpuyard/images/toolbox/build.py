@@ -29,6 +29,12 @@ Tell = Callable[[str, Mapping[str, object]], None]
 Missing = elf.Missing
 
 
+LAB_DEFAULTS = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+"""What people would be asked at their first visit; they may choose otherwise."""
+
+
 @dataclass(frozen=True)
 class Part:
     name: str
@@ -67,7 +73,7 @@ class Toolbox:
 
 
 def version_of(chosen: tuple[Part, ...] = PARTS) -> str:
-    marks = json.dumps([base_version(), _inside(), [part.folder() for part in chosen]])
+    marks = json.dumps([base_version(), _inside(), LAB_DEFAULTS, [part.folder() for part in chosen]])
     return hashlib.sha256(marks.encode()).hexdigest()[:12]
 
 
@@ -161,6 +167,10 @@ def _write_inside(place: Path) -> None:
         for name, text in _inside().items():
             (library / "yard_inside" / name).write_text(text, encoding="utf-8")
     compile_modules(place, only="yard_inside")
+    settings = place / "share" / "jupyter" / "lab" / "settings"
+    if settings.parent.is_dir():
+        settings.mkdir(exist_ok=True)
+        (settings / "overrides.json").write_text(json.dumps(LAB_DEFAULTS, indent=1) + "\n", encoding="utf-8")
 
 
 def _switch(home: Path, version: str) -> None:
@@ -229,4 +239,7 @@ def remove(data: Path, *, keep_current: bool) -> list[str]:
     for part in (home / "parts").glob("*-*"):
         if part.is_dir() and part.name not in needed:
             shutil.rmtree(part)
+    for base in home.glob("base-*"):
+        if base.name != f"base-{base_version()}" and not in_use(base):
+            shutil.rmtree(base)
     return removed
