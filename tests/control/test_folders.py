@@ -163,6 +163,13 @@ def test_older_numbers_become_blocks_and_the_files_follow(database: Database, ol
         assert not renumbering.is_needed(conn, FIRST_BLOCK)
 
 
+def test_what_has_the_users_own_group_follows_too(database: Database, old: Path, root: Root) -> None:
+    os.chown(old / "user" / "ann" / "notes", OLD_ANN, OLD_ANN)
+    give_blocks(database, [root], FIRST_BLOCK)
+    uid, gid = numbers(old / "user" / "ann" / "notes")
+    assert uid == gid >= FIRST_BLOCK
+
+
 def test_cut_off_in_between_it_goes_on_at_the_next_start(database: Database, old: Path, root: Root) -> None:
     with database.write() as conn:
         given = renumbering.begin(conn, FIRST_BLOCK)

@@ -26,8 +26,9 @@ def give_blocks(database: Database, roots: Sequence[Root], first: int) -> None:
     if not given:
         return
     log.info("giving the files of %d users and %d groups to new system numbers", len(given.uids), len(given.gids))
+    gids = {**given.uids, **given.gids}  # everybody's own group has their number
     for folder in (Path(root.outside) / name for root in roots for name in (USER, SHARE)):
-        stayed = renumber(folder, given.uids, given.gids) if folder.is_dir() else 0
+        stayed = renumber(folder, given.uids, gids) if folder.is_dir() else 0
         if stayed:
             log.warning("%d entries in %s could not be given to new numbers", stayed, folder)
     _give_homes(database, roots, set(given.uids.values()))
