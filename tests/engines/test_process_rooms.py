@@ -95,6 +95,26 @@ def test_a_home_left_by_an_earlier_user_of_that_name_is_not_the_new_ones(yard: Y
     assert "an earlier user of that name" in refused.value.reason.facts["detail"]
 
 
+def test_a_home_or_a_share_that_is_a_link_is_not_followed(yard: Yard, tmp_path: Path) -> None:
+    for number, name in enumerate(("user/ann", "share/vision")):
+        (yard.data / "files" / name).symlink_to(tmp_path)
+        with pytest.raises(EngineError) as refused:
+            yard.launch("true", replica(number))
+        assert "is a link" in refused.value.reason.facts["detail"]
+        (yard.data / "files" / name).unlink()
+
+
+@pytest.mark.parametrize(("mode", "uid"), [(0o777, 0), (0o775, 0), (0o755, UID)])
+def test_a_root_that_others_can_change_is_refused(tmp_path: Path, mode: int, uid: int) -> None:
+    nas = tmp_path / "nas"
+    (nas / "user").mkdir(parents=True)
+    (nas / "user").chmod(mode)
+    os.chown(nas / "user", uid, 0)
+    with pytest.raises(EngineError) as refused:
+        Yard(tmp_path / "data", options={"further_roots": [Root("/mnt2", str(nas))]})
+    assert "others than root" in refused.value.reason.facts["what"]
+
+
 @pytest.fixture
 def without_lists(tmp_path: Path) -> Iterator[Path]:
     """A folder on a file system that keeps no access lists."""
@@ -434,6 +454,7 @@ _BASICS = {
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "PYTHONUNBUFFERED", "TMPDIR", "PWD", "CUDA_DEVICE_ORDER"),
     *("YARD_WORKLOAD", "YARD_ATTEMPT", "YARD_ROLE", "YARD_INDEX", "YARD_REPLICA", "YARD_CARD_PATHS", "YARD_BEACON"),
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OLDPWD", "_", "SHLVL", "YARD_USER_DIR", "YARD_SHARE_DIR"),
+    *("YARD_DOOR", "YARD_TOOLBOX"),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,12 +22,21 @@ _ACCESS_LIST = "system.posix_acl_access"
 
 
 def prepare_roots(roots: Sequence[Root]) -> None:
-    """The folders above those of people and groups. They may be passed, not read."""
+    """The folders above those of people and groups. They may be passed, not read; and nobody but root may put something
+    else in the place of what is in them: containers are given paths."""
     for root in roots:
         for folder in (Path(root.outside), Path(root.outside) / USER, Path(root.outside) / SHARE):
             if not folder.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)
                 folder.chmod(PASSAGE_MODE)
+            if os.geteuid() == 0 and not _is_roots_own(folder):
+                what = f"keep people's folders in {folder}: others than root can change it (chown root, chmod go-w)"
+                raise EngineError(because(Code.ENGINE_CANNOT, engine="any", what=what))
+
+
+def _is_roots_own(folder: Path) -> bool:
+    found = folder.stat()
+    return found.st_uid == 0 and (not found.st_mode & 0o022 or bool(found.st_mode & stat.S_ISVTX))
 
 
 def make_places(owner: str, uid: int, group: str, gid: int, roots: Sequence[Root]) -> None:
@@ -46,6 +56,8 @@ def make_places(owner: str, uid: int, group: str, gid: int, roots: Sequence[Root
 
 def make_folder(path: Path, mode: int, owner: tuple[int, int] | None) -> None:
     """Made ready under another name and then moved into place, so that nobody meets it half done."""
+    if path.is_symlink():
+        raise NotADirectoryError(f"{path} is a link")
     if path.is_dir():
         return
     part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
