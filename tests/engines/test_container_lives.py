@@ -18,7 +18,7 @@ from tests.engines.places import is_alive, replica
 from gpuyard.devices.simulated import SimulatedProbe
 from gpuyard.domain.cluster import NodeState
 from gpuyard.domain.errors import EngineError, EngineUnsure
-from gpuyard.domain.reasons import Code
+from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.resources import MIB
 from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
 from gpuyard.engines.container.engine import Options
@@ -169,8 +169,8 @@ def test_stopped_while_it_is_being_launched_it_never_runs(container_yard: Contai
             container_yard.engine.stop(id, None, 0.0)
         for launch in launches:
             launch.result()
-    for id in ids:
-        container_yard.wait_for(lambda id=id: container_yard.look(id).life in (Life.ABSENT, Life.ENDED), "its end")
+    over = {Life.ABSENT, Life.ENDED}
+    container_yard.wait_for(lambda: {container_yard.look(id).life for id in ids} <= over, "the end of all")
     container_yard.wait_for(lambda: container_yard.containers() == [], "nothing left")
 
 
@@ -188,12 +188,11 @@ def test_a_launch_that_was_broken_off_after_making_the_container_is_taken_up_aga
     assert container_yard.log(id) == "once\n"
 
 
-def test_what_the_engine_will_not_start_is_told_in_words(container_yard: ContainerYard) -> None:
+def test_a_command_that_is_not_in_the_image_is_told_in_words(container_yard: ContainerYard) -> None:
     container_yard.engine.launch(container_yard.request(replica(), "no-such-program"))
     seen, _ = container_yard.ended(replica())
-    assert seen.cause in (Cause.LAUNCH, Cause.EXIT)
-    assert seen.reason is not None
-    assert "no-such-program" in str(seen.reason.facts) or seen.exit_code == 127
+    assert seen.cause is Cause.LAUNCH
+    assert seen.reason == because(Code.NO_SUCH_COMMAND, name="no-such-program", replica="worker-0")
 
 
 # --- bombs and floods -----------------------------------------------------------------------------------------------

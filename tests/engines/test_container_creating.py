@@ -1,0 +1,201 @@
+"""What the engine is asked for: nothing that a user could widen, and cards by the best way the engine has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuyard.domain.cluster import Allotment, Card, CardShare
+from gpuyard.domain.people import BLOCK, FIRST_BLOCK
+from gpuyard.domain.places import Root
+from gpuyard.domain.workload import ReplicaId
+from gpuyard.engines.container import creating, inside_request, names
+from gpuyard.engines.container.creating import EngineFacts, Plan, Source
+from gpuyard.engines.container.endings import told_by_engine, told_by_porter
+from gpuyard.engines.container.finding import facts_of, limits_of, sockets
+from gpuyard.engines.seam import LaunchRequest
+
+PODMAN = EngineFacts(is_podman=True, most_files=20_000, most_processes=32_768)
+DOCKER = EngineFacts(is_podman=False, most_files=1 << 20, most_processes=60_000)
+ID = ReplicaId("waaaaaaaaa", 2, "worker", 3)
+ROOTS = [Root("/mnt", "/data/files"), Root("/mnt2", "/nas2")]
+
+
+def request(uid: int = FIRST_BLOCK, device: str = "", cards: int = 0, **more: Any) -> LaunchRequest:
+    shares = tuple(CardShare(number, 1000) for number in range(cards))
+    allotment = Allotment("n", 1500, 1 << 30, 1 << 29, device, shares)
+    return LaunchRequest(ID, "ann", uid, FIRST_BLOCK + BLOCK, "vision", ("true",), (), allotment, 5.0, **more)
+
+
+def plan(asked: LaunchRequest, cards: tuple[Card, ...] = (), network: str | None = "yard-waaaaaaaaa") -> Plan:
+    return Plan(asked, "sha256:1", (Source("/a", "/b"),), cards, ("/dev/nvidiactl",), network, ("init",), 99, "mark")
+
+
+def host(asked: LaunchRequest, engine: EngineFacts, **more: Any) -> dict[str, Any]:
+    found: dict[str, Any] = creating.config(plan(asked, **more), engine)["HostConfig"]
+    return found
+
+
+def real(device: str, count: int) -> tuple[Card, ...]:
+    name = "nvidia" if device == "nvidia" else "davinci"
+    return tuple(Card(number, device, "X", path=f"/dev/{name}{number}") for number in range(count))
+
+
+def test_amounts_are_as_allotted_and_swap_adds_nothing() -> None:
+    found = host(request(), PODMAN)
+    assert (found["NanoCpus"], found["PidsLimit"], found["ShmSize"]) == (1_500_000_000, 99, 1 << 29)
+    assert found["Memory"] == found["MemorySwap"] == 1 << 30
+
+
+@pytest.mark.parametrize("engine", [PODMAN, DOCKER])
+def test_both_file_and_process_limits_are_always_given_and_none_above_the_engines_own(engine: EngineFacts) -> None:
+    limits = {limit["Name"]: limit["Hard"] for limit in host(request(), engine)["Ulimits"]}
+    assert limits == {"nofile": engine.most_files, "nproc": engine.most_processes, "core": 0}
+
+
+@pytest.mark.parametrize("engine", [PODMAN, DOCKER])
+def test_nobody_makes_device_nodes_raw_packets_or_new_rights(engine: EngineFacts) -> None:
+    found = host(request(), engine)
+    assert found["CapDrop"] == ["ALL"]
+    assert not {"MKNOD", "NET_RAW", "SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"} & set(found["CapAdd"])
+    assert found["SecurityOpt"] == ["no-new-privileges"]
+    assert not found.get("Privileged")
+    assert not {"PidMode", "UTSMode", "Devices", "CgroupParent", "VolumesFrom", "Binds"} & found.keys()
+
+
+def test_with_podman_the_owner_is_root_over_their_own_numbers_only() -> None:
+    body = creating.config(plan(request(FIRST_BLOCK + 7 * BLOCK)), PODMAN)
+    start = FIRST_BLOCK + 7 * BLOCK
+    assert body["User"] == "0:0"
+    assert body["HostConfig"]["UsernsMode"] == f"auto:uidmapping=0:{start}:65536,gidmapping=0:{start}:65536,size=65536"
+
+
+@pytest.mark.parametrize(("engine", "uid"), [(DOCKER, FIRST_BLOCK), (PODMAN, 310_001)])
+def test_without_a_map_they_are_their_own_number_with_no_rights_at_all(engine: EngineFacts, uid: int) -> None:
+    body = creating.config(plan(request(uid)), engine)
+    assert body["User"] == f"{uid}:{FIRST_BLOCK + BLOCK}"
+    assert body["HostConfig"]["CapAdd"] == []
+    assert "UsernsMode" not in body["HostConfig"]
+
+
+def test_the_machines_network_is_used_only_when_no_other_is_given() -> None:
+    assert host(request(), PODMAN)["NetworkMode"] == "yard-waaaaaaaaa"
+    body = creating.config(plan(request(), network=None), PODMAN)
+    assert body["HostConfig"]["NetworkMode"] == "host"
+    assert "NetworkingConfig" not in body
+
+
+def test_the_engines_own_log_stays_small() -> None:
+    assert host(request(), PODMAN)["LogConfig"] == {"Type": "k8s-file", "Config": {"max-size": "1m"}}
+    assert host(request(), DOCKER)["LogConfig"]["Config"]["max-size"] == "1m"
+
+
+def test_without_cards_no_card_is_visible_whatever_the_image_says() -> None:
+    assert "NVIDIA_VISIBLE_DEVICES=void" in creating.config(plan(request()), DOCKER)["Env"]
+
+
+def test_real_cards_come_by_name_by_runtime_or_node_by_node() -> None:
+    asked, cards = request(device="nvidia", cards=2), real("nvidia", 2)
+    by_name = host(asked, replace(DOCKER, cdi_devices=True, runtimes=frozenset({"nvidia"})), cards=cards)
+    assert by_name["DeviceRequests"] == [{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]}]
+    assert host(asked, replace(DOCKER, runtimes=frozenset({"nvidia"})), cards=cards)["Runtime"] == "nvidia"
+    nodes = [device["PathOnHost"] for device in host(asked, PODMAN, cards=cards)["Devices"]]
+    assert nodes == ["/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl"]
+
+
+def test_ascend_cards_are_given_by_their_nodes() -> None:
+    found = host(request(device="ascend", cards=1), replace(PODMAN, cdi_devices=True), cards=real("ascend", 1))
+    assert found["Devices"][0]["PathOnHost"] == "/dev/davinci0"
+    assert "DeviceRequests" not in found
+
+
+def test_control_nodes_come_with_real_cards_only() -> None:
+    there = ["/dev/davinci_manager", "/dev/hisi_hdc"]
+    assert creating.control_nodes("ascend", real("ascend", 1), there) == ("/dev/davinci_manager", "/dev/hisi_hdc")
+    stand_in = Card(0, "ascend", "X", simulated=True, path="/x")
+    assert creating.control_nodes("ascend", [stand_in], there) == ()
+
+
+def test_labels_entry_and_health_are_ours() -> None:
+    body = creating.config(plan(request()), PODMAN)
+    assert names.read_labels(body["Labels"]) == ID
+    assert (body["Entrypoint"], body["Cmd"], body["Healthcheck"]) == (["init"], [], {"Test": ["NONE"]})
+
+
+def test_containers_that_would_be_made_differently_are_told_apart() -> None:
+    first = creating.config(plan(request()), PODMAN)
+    again = creating.config(plan(replace(request(), id=replace(ID, attempt=9))), PODMAN)
+    other = creating.config(plan(replace(request(), allotment=Allotment("n", 1500, 2 << 30, 1 << 29))), PODMAN)
+    assert creating.digest(first) == creating.digest(again)
+    assert creating.digest(first) != creating.digest(other)
+
+
+def test_a_bridge_has_a_name_that_the_firewall_knows_and_the_kernel_takes() -> None:
+    name = names.bridge_name("mark", "waaaaaaaaa")
+    assert name.startswith("yard")
+    assert len(name) <= 15
+    assert name != names.bridge_name("other", "waaaaaaaaa")
+
+
+def test_the_platform_has_the_last_word_on_variables_and_the_image_the_first() -> None:
+    asked = replace(request(), env=(("YARD_ROLE", "boss"), ("HOME", "/elsewhere"), ("A", "mine")))
+    env = inside_request.environment(asked, [], ROOTS, ["PATH=/opt/conda/bin", "A=image", "B=image", "YARD_ROLE=x"])
+    assert (env["PATH"], env["A"], env["B"], env["HOME"]) == ("/opt/conda/bin", "mine", "image", "/elsewhere")
+    assert (env["YARD_ROLE"], env["YARD_REPLICA"], env["NVIDIA_VISIBLE_DEVICES"]) == ("worker", str(ID), "void")
+
+
+def test_a_checkpoint_folder_is_found_again_when_the_container_is_gone() -> None:
+    asked = request(checkpoint="out/ckpt")
+    assert inside_request.checkpoint_inside(asked, ROOTS) == "/mnt/user/ann/out/ckpt"
+    assert inside_request.checkpoint_place(asked, ROOTS) == {"root": "/data/files/user/ann", "path": "out/ckpt"}
+
+
+def test_engines_are_looked_for_in_the_usual_places_and_only_on_this_machine() -> None:
+    assert sockets("unix:///x.sock", {"DOCKER_HOST": "unix:///y.sock"}) == ["/x.sock"]
+    assert sockets("", {"DOCKER_HOST": "unix:///y.sock"})[0] == "/y.sock"
+    assert sockets("", {"DOCKER_HOST": "tcp://10.0.0.1:2375"}) == ["/run/podman/podman.sock", "/var/run/docker.sock"]
+
+
+def test_a_process_that_is_gone_is_given_modest_limits() -> None:
+    assert limits_of(2**22 + 5) == (1024, 1024)
+
+
+def test_what_an_engine_says_of_itself_is_understood() -> None:
+    import socket
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listening:
+        path = f"{folder}/s"
+        listening.bind(path)
+        listening.listen()
+        said = {"Version": {"Components": [{"Name": "Engine"}]}, "Runtimes": {"runc": {}, "nvidia": {}}}
+        facts = facts_of(said, path)
+    assert (facts.is_podman, facts.runtimes, facts.cdi_devices) == (False, frozenset({"runc", "nvidia"}), False)
+    assert facts.most_files > 1
+
+
+# --- how it ended -----------------------------------------------------------------------------------------------------
+
+
+def test_a_first_process_that_fails_by_itself_is_a_failed_launch_with_its_last_words() -> None:
+    ended = told_by_engine(126, "no such library", was_stopped=False, oom_kills=0)
+    assert ended["how"] == "launch"
+    assert "no such library" in ended["detail"]
+
+
+@pytest.mark.parametrize(
+    ("code", "stopped", "kills", "how"),
+    [(137, False, 0, "signalled"), (137, True, 0, "stopped"), (137, False, 1, "oom"), (0, False, 1, "good")],
+)
+def test_the_engines_exit_code_is_read_with_what_the_kernel_counted(
+    code: int, stopped: bool, kills: int, how: str
+) -> None:
+    told = {"exit_code": code, "oom": False, "problem": None}
+    assert told_by_porter(told, was_stopped=stopped, oom_kills=kills)["how"] == how
+
+
+def test_a_problem_seen_before_the_start_is_a_failed_launch() -> None:
+    told = {"exit_code": 126, "problem": {"code": "ended.no_start_file", "path": "a.py"}}
+    assert told_by_porter(told, was_stopped=False, oom_kills=0)["problem"]["path"] == "a.py"
