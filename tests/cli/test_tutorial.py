@@ -28,7 +28,7 @@ def as_make_run_starts_it(yard: Yard) -> None:
     yard.up("--engine", "process", *cards[1].split())
 
 
-@pytest.mark.parametrize("name", ["first-job", "preemption", "queue"])
+@pytest.mark.parametrize("name", ["first-job", "preemption", "queue", "environments"])
 def test_both_languages_show_the_same_commands(name: str) -> None:
     pages = (TUTORIALS / f"{name}.md", TUTORIALS / f"{name}.zh.md")
     english, chinese = ([*blocks(page, "sh"), *blocks(page, "python")] for page in pages)
@@ -64,6 +64,17 @@ def test_every_command_of_the_tutorial_works(yard: Yard) -> None:
     assert "my cards: " in done.stdout
     for words in ("hello", "epoch 2", "going on after epoch 3", "my turn", "hello from a file", "succeeded"):
         assert f"{words}\n" in done.stdout
+
+
+def test_every_command_of_the_lesson_on_environments_works(yard: Yard) -> None:
+    first, *shell = blocks(TUTORIALS / "environments.md", "sh")
+    assert first == "make run\n"
+    as_make_run_starts_it(yard)
+    done = run_in_bash(yard, "".join(shell))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "hello from dev" in done.stdout
+    assert "yard env open dev" in done.stderr
+    assert "no dev environments" in done.stderr
 
 
 def test_every_command_of_the_lesson_on_preemption_works(yard: Yard) -> None:
