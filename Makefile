@@ -101,6 +101,8 @@ clean: ## remove what the other targets made here (never the data)
 
 # What the tests need from the system. Never fails: what cannot be installed is skipped, aloud.
 system-packages:
+	@if ! command -v ssh >/dev/null || ! command -v rsync >/dev/null || [ ! -x /usr/lib/openssh/sftp-server ]; then \
+	  $(call apt-install,openssh-client openssh-sftp-server rsync) || true; fi
 	@if ! PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" command -v initdb >/dev/null; then \
 	  $(call apt-install,postgresql) || true; fi
 	@missing=""; for program in podman iptables busybox; do \

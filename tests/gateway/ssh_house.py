@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
@@ -219,10 +220,19 @@ class SshHouse:
             porter.send_signal(signal.SIGTERM)
         for porter in self.porters:
             porter.wait(20)
+        for pid in _at_home_in(self.folder):  # what was left in the background, which an engine would end
+            os.kill(pid, signal.SIGKILL)
 
 
 def replicas_of(workload: Workload) -> Sequence[Replica]:
     return workload.attempt.replicas if workload.attempt is not None else ()
+
+
+def _at_home_in(folder: Path) -> Iterator[int]:
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if Path(os.readlink(process / "cwd")).is_relative_to(folder / "homes"):
+                yield int(process.name)
 
 
 def _new_id() -> str:

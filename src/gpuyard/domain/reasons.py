@@ -158,6 +158,7 @@ class Code(StrEnum):
     NO_SFTP = "refused.no_sftp"  # (none)
     TOO_MANY_AT_ONCE = "refused.too_many_at_once"  # what, limit
     LOGIN_OVER = "refused.login_over"  # (none)
+    GATEWAY_ENDS = "refused.gateway_ends"  # (none)
     DOOR_CLOSED = "refused.door_closed"  # detail
     NOBODY_LISTENS = "refused.nobody_listens"  # what, name
     TOO_MANY_INSIDE = "refused.too_many_inside"  # detail

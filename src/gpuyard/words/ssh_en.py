@@ -41,6 +41,7 @@ SSH_SENTENCES: Mapping[Code, Template] = {
     ),
     Code.TOO_MANY_AT_ONCE: "Too many {what:noun} at once: at most {limit} are possible.",
     Code.LOGIN_OVER: "This login is over: the account, its password or its key has changed. Log in again.",
+    Code.GATEWAY_ENDS: "The gateway is being restarted. Connect again in a moment; what runs inside goes on.",
 }
 
 SSH_PROBLEMS: Mapping[str, str] = {

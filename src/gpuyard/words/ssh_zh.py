@@ -39,6 +39,7 @@ SSH_SENTENCES: Mapping[Code, Template] = {
     ),
     Code.TOO_MANY_AT_ONCE: "同时打开的{what:noun}太多：最多 {limit} 个。",
     Code.LOGIN_OVER: "这次登录已失效：账号、密码或公钥有变动。请重新登录。",
+    Code.GATEWAY_ENDS: "网关正在重启，请稍后重新连接；里面的任务不受影响。",
 }
 
 SSH_PROBLEMS: Mapping[str, str] = {

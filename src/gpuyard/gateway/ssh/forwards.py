@@ -31,7 +31,6 @@ class Forward(asyncssh.SSHTCPSession[bytes]):
         self._channel: asyncssh.SSHTCPChannel[bytes]
         self._source: Source | None = None
         self._sink: Sink
-        self._held = False
         self._half_closed = False
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
@@ -44,6 +43,7 @@ class Forward(asyncssh.SSHTCPSession[bytes]):
     def _give(self, data: bytes) -> None:
         self._visitor.worked()
         self._channel.write(data)
+        self._visitor.sent()
 
     def _inside_ended(self) -> None:
         if self._channel.is_closing():
@@ -72,14 +72,12 @@ class Forward(asyncssh.SSHTCPSession[bytes]):
             self._channel.close()
 
     def pause_writing(self) -> None:
-        if self._source is not None and not self._held:
-            self._held = True
-            self._source.hold()
+        if self._source is not None:
+            self._source.hold("channel")
 
     def resume_writing(self) -> None:
-        if self._source is not None and self._held:
-            self._held = False
-            self._source.release()
+        if self._source is not None:
+            self._source.release("channel")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._visitor.forward_over()

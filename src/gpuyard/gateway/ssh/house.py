@@ -27,6 +27,7 @@ MOST_STRANGERS, MOST_STRANGERS_PER_NETWORK = 128, 48
 LOOK_AGAIN_SECONDS = 3.0
 LINGER_SECONDS = 30.0
 THREADS = 8
+GOODBYE_SECONDS = 0.1
 _log = logging.getLogger(__name__)
 
 
@@ -44,6 +45,7 @@ class House:
         self._strangers: set[Visitor] = set()
         self._visitors: set[Visitor] = set()
         self._lingering: set[asyncio.Task[None]] = set()
+        self._is_closing = False
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ssh")
 
     async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -97,16 +99,21 @@ class House:
     def linger(self, program: Program) -> None:
         """A command whose visitor is gone: its pipes are closed, and it has a while to end by itself, as under any
         sshd. What it left in the background then goes on; what would wait for ever is hung up."""
+        if self._is_closing:
+            program.close()
+            return
         task = asyncio.create_task(_end_well(program))
         self._lingering.add(task)
         task.add_done_callback(self._lingering.discard)
 
     async def close(self) -> None:
+        self._is_closing = True
         for visitor in [*self._strangers, *self._visitors]:
-            visitor.leave(because(Code.LOGIN_OVER))
+            visitor.leave(because(Code.GATEWAY_ENDS))
         for task in self._lingering:
             task.cancel()
         await asyncio.gather(*self._lingering, return_exceptions=True)
+        await asyncio.sleep(GOODBYE_SECONDS)  # for what asyncssh still has to do about each of them
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -30,19 +30,19 @@ class Source:
         self._give = give
         self._at_end = at_end
         self._loop = asyncio.get_running_loop()
-        self._holds = 0  # how many reasons there are to wait
+        self._holds: set[str] = set()  # the reasons to wait
         self._closed = False
         self.ended = asyncio.Event()
         self._loop.add_reader(fd, self._read)
 
-    def hold(self) -> None:
-        self._holds += 1
-        if self._holds == 1 and not self._closed:
+    def hold(self, why: str) -> None:
+        if not self._holds and not self._closed:
             self._loop.remove_reader(self._fd)
+        self._holds.add(why)
 
-    def release(self) -> None:
-        self._holds -= 1
-        if self._holds == 0 and not self._closed:
+    def release(self, why: str) -> None:
+        self._holds.discard(why)
+        if not self._holds and not self._closed:
             self._loop.add_reader(self._fd, self._read)
 
     def _read(self) -> None:

@@ -28,6 +28,7 @@ REFUSED = 255  # as ssh itself ends when it cannot do what was asked
 NO_SFTP_SERVER = 97
 LONGEST_VALUE = 256
 LARGEST_SIZE = 4096
+MOST_VARIABLES = 64
 WRITE_HIGH, WRITE_LOW = 512 * 1024, 128 * 1024
 # Looked for inside, in this order: the toolbox's own, then where distributions put it.
 FIND_SFTP = (
@@ -44,6 +45,14 @@ class Terminal:
     rows: int
     cols: int
     modes: Mapping[int, int]
+
+
+class FewVariables(dict[bytes, bytes]):
+    """Of what a visitor wants to have set, so much is kept as anybody could mean."""
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        if len(self) < MOST_VARIABLES and len(key) + len(value) <= LONGEST_VALUE:
+            super().__setitem__(key, value)
 
 
 class Session(asyncssh.SSHServerSession[bytes]):
@@ -69,6 +78,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
         self._is_open = True
         self._sink = Sink(chan)
         chan.set_write_buffer_limits(WRITE_HIGH, WRITE_LOW)
+        vars(chan)["_env"] = FewVariables()  # asyncssh keeps as many as are sent
 
     def pty_requested(
         self, term_type: str, term_size: tuple[int, int, int, int], term_modes: Mapping[int, int]
@@ -119,16 +129,14 @@ class Session(asyncssh.SSHServerSession[bytes]):
         return False
 
     def pause_writing(self) -> None:
-        if not self._held:
-            self._held = True
-            for source in self._sources:
-                source.hold()
+        self._held = True
+        for source in self._sources:
+            source.hold("channel")
 
     def resume_writing(self) -> None:
-        if self._held:
-            self._held = False
-            for source in self._sources:
-                source.release()
+        self._held = False
+        for source in self._sources:
+            source.release("channel")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._visitor.session_over(self)
@@ -144,8 +152,8 @@ class Session(asyncssh.SSHServerSession[bytes]):
         except YardError as error:
             self.say(error.reason)
             code = REFUSED
-        except OSError as error:
-            _log.warning("a session could not be served: %s", error)
+        except Exception:  # whatever it was, the visitor must not wait for it
+            _log.exception("a session over SSH failed")
             code = REFUSED
         self._end(code)
 
@@ -214,10 +222,11 @@ class Session(asyncssh.SSHServerSession[bytes]):
         def give(data: bytes) -> None:
             self._visitor.worked()
             write(data)
+            self._visitor.sent()
 
         source = Source(fd, give)
         if self._held:
-            source.hold()
+            source.hold("channel")
         self._sources.append(source)
         self._visitor.add_source(source)
 

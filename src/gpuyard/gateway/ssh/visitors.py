@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST_SESSIONS, MOST_FORWARDS = 10, 128
 MOST_PASSWORDS, MOST_KEYS = 6, 24  # tries over one connection; an agent may hold many keys
 WINDOW, PACKET = 4 * 1024 * 1024, 64 * 1024
+REKEY_LOOK_SECONDS = 0.02
 PROMPT = {"en": "Password: ", "zh": "密码: "}
 _log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class Visitor(asyncssh.SSHServer):
         self._sessions: set[Session] = set()
         self._forwards = 0
         self._sources: set[Source] = set()
-        self._clogged = False
+        self._holds: set[str] = set()
         self._gone = False
         self._remarks: list[Reason] = []
 
@@ -270,21 +271,45 @@ class Visitor(asyncssh.SSHServer):
 
     def add_source(self, source: Source) -> None:
         self._sources.add(source)
-        if self._clogged:
-            source.hold()
+        for why in self._holds:
+            source.hold(why)
 
     def remove_source(self, source: Source) -> None:
         self._sources.discard(source)
 
     def _hold_all(self) -> None:
-        self._clogged = True
-        for source in self._sources:
-            source.hold()
+        self._hold("clogged")
 
     def _release_all(self) -> None:
-        self._clogged = False
+        self._release("clogged")
+
+    def sent(self) -> None:
+        """Told after every piece. While keys are exchanged anew asyncssh keeps what is sent in memory, however much,
+        and the visitor decides how long that takes: until it is done, no more is read."""
+        if not self._has_keys() and "keys" not in self._holds:
+            self._hold("keys")
+            asyncio.get_running_loop().call_later(REKEY_LOOK_SECONDS, self._look_at_keys)
+
+    def _look_at_keys(self) -> None:
+        if self._gone:
+            return
+        if self._has_keys():
+            self._release("keys")
+        else:
+            asyncio.get_running_loop().call_later(REKEY_LOOK_SECONDS, self._look_at_keys)
+
+    def _has_keys(self) -> bool:
+        return bool(getattr(self._connection, "_kex_complete", True))
+
+    def _hold(self, why: str) -> None:
+        self._holds.add(why)
         for source in self._sources:
-            source.release()
+            source.hold(why)
+
+    def _release(self, why: str) -> None:
+        self._holds.discard(why)
+        for source in self._sources:
+            source.release(why)
 
 
 def _look_at(task: asyncio.Task[Actor]) -> None:
