@@ -21,8 +21,8 @@ def test_an_environment_from_creation_to_removal(simulated: Yard) -> None:
     shown = simulated.good("env", "show", "dev_1")
     assert "2 nvidia" in shown
     assert "8G" in shown
-    assert simulated.run("env", "stop", "dev_1").code == 0
-    assert simulated.run("env", "restart", "dev_1", "--cards", "0").code == 0
+    restarted = simulated.run("env", "restart", "dev_1", "--cards", "0")
+    assert restarted.code == 0, restarted
     assert simulated.json("env", "show", "dev_1")["cards"] == 0
     assert simulated.run("env", "rm", "dev_1").code == 0
     assert all(env["name"] != "dev_1" for env in simulated.json("env", "ls"))

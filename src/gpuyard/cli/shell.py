@@ -37,13 +37,18 @@ LOST_CODE = 255
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 def shell(ref: str, replica: str | None, command: tuple[str, ...]) -> int:
     cols, rows = shutil.get_terminal_size()
-    inside = open_client().shell(ref, replica=replica, argv=command, rows=rows, cols=cols)
+    inside = open_client().shell(ref, replica=replica, argv=_words(command), rows=rows, cols=cols)
     inside.attach()
     try:
         with _raw_terminal(), _told_of_sizes() as sizes:
             return Sitting(inside, sizes, may_begin_anew=not command).run()
     finally:
         inside.detach()
+
+
+def _words(command: tuple[str, ...]) -> tuple[str, ...]:
+    """One argument with blanks in it is a line for the shell, as with `yard run` and with ssh."""
+    return ("sh", "-c", command[0]) if len(command) == 1 and " " in command[0].strip() else command
 
 
 class Sitting:

@@ -63,7 +63,7 @@ class Env(Told):
     @property
     def is_settled(self) -> bool:
         """Nothing more will happen to it by itself: it runs, or it is stopped and meant to be."""
-        return self.state == RUNNING or (self.state == RESTING and self.wanted != "run")
+        return self.state == RUNNING if self.wanted == "run" else self.state == RESTING
 
     def refresh(self) -> Env:
         return self.client.env(self.id)
