@@ -78,7 +78,8 @@ def _tell_start(made: Env, detach: bool, output: str) -> int:
     for warning in made.warnings:
         note(say("run.warning", text=printable(warning)))
     if not detach:
-        _tell(made)
+        if made.state != "paused":  # one that was just asked to start still says why it was stopped
+            _tell(made)
         try:
             made = made.wait(told=_tell)
         except KeyboardInterrupt:
