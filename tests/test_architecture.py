@@ -111,7 +111,7 @@ class Module:
     @property
     def is_standalone(self) -> bool:
         """Supervisor and porter: started by path, they must run while the rest of gpuyard is being replaced."""
-        return bool({"supervisor", *STANDALONE} & set(self.parts))
+        return self.room == "engines" and bool({"supervisor", *STANDALONE} & set(self.parts))
 
     @cached_property
     def tree(self) -> ast.Module:

@@ -18,7 +18,7 @@ import pytest
 from tests.engines.places import MakeYard, Yard, is_alive, replica, wait_for
 
 from gpuyard.domain.errors import EngineError
-from gpuyard.domain.reasons import Code
+from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Cause, Life
 from gpuyard.engines.process.supervision import processes, record
 
@@ -207,18 +207,27 @@ def test_a_signal_is_named(yard: Yard) -> None:
     assert seen.reason.facts == {"signal": "SIGSEGV", "replica": "worker-0"}
 
 
-def test_an_unknown_command_ends_with_127_and_says_so(yard: Yard) -> None:
+def test_an_unknown_command_is_not_started_and_named(yard: Yard) -> None:
     yard.engine.launch(yard.request(replica(), "no-such-command-here", "x"))
     seen, log = yard.ended(replica())
-    assert (seen.exit_code, seen.cause) == (127, Cause.EXIT)
-    assert log == "yard: no-such-command-here: there is no such command\n"
+    assert (seen.exit_code, seen.cause) == (None, Cause.LAUNCH)
+    assert seen.reason == because(Code.NO_SUCH_COMMAND, name="no-such-command-here", replica="worker-0")
+    assert "no-such-command-here" in log
 
 
-def test_a_command_that_may_not_be_run_ends_with_126_and_says_so(yard: Yard) -> None:
-    yard.engine.launch(yard.request(replica(), "/etc/hostname"))
+def test_a_command_that_may_not_be_run_is_not_started_and_named(yard: Yard) -> None:
+    yard.engine.launch(yard.request(replica(), "/etc/services"))
     seen, log = yard.ended(replica())
-    assert seen.exit_code == 126
-    assert "/etc/hostname: it cannot be run" in log
+    assert (seen.exit_code, seen.cause) == (None, Cause.LAUNCH)
+    assert seen.reason == because(Code.NOT_EXECUTABLE, path="/etc/services", replica="worker-0")
+    assert "/etc/services" in log
+
+
+def test_a_start_file_that_is_missing_is_named(yard: Yard) -> None:
+    seen, _ = yard.run("python3 missing.py")
+    home = yard.data / "files" / "user" / yard.owner
+    assert seen.cause is Cause.LAUNCH
+    assert seen.reason == because(Code.NO_START_FILE, path=str(home / "missing.py"), replica="worker-0")
 
 
 def test_replicas_outlive_the_server_that_started_them(tmp_path: Path, make_yard: MakeYard) -> None:

@@ -25,7 +25,7 @@ from gpuyard.engines.process.cards import CardWatch
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.progress import ProgressReader
 from gpuyard.engines.process.replicas import Replicas
-from gpuyard.engines.process.requests import OPEN_TO_GROUP, USUAL_UMASK, Machine, render
+from gpuyard.engines.process.requests import OPEN_TO_GROUP, USUAL_UMASK, Machine, door_note, render
 from gpuyard.engines.process.rooms import check_mounts, find_programs
 from gpuyard.engines.process.supervision import cgroups, record, removal
 from gpuyard.engines.process.wake import WakeBell
@@ -192,6 +192,7 @@ class ProcessEngine:
             people.write_names(request, folder, self._layout.home(request.owner))
         group = self._replicas.group_for(request.id)
         cards = self._given_cards(request)
+        record.write(str(folder), record.DOOR, door_note(request, is_root=self._machine.is_root), durable=False)
         record.write(str(folder), record.REQUEST, render(request, self._machine, cards, group))
         self._layout.live_mark(request.id).touch()
         self._cards.note_given(request.id, cards)

@@ -43,6 +43,10 @@ class Layout:
         """The folder in which a replica tells that its work is saved; its own, and the only thing in it is the file."""
         return self.replica(id) / "beacon"
 
+    def door(self, id: ReplicaId) -> Path:
+        """The folder in which a replica's porter listens; its own."""
+        return self.replica(id) / "door"
+
     def live_mark(self, id: ReplicaId) -> Path:
         return self.live / str(id)
 

@@ -14,10 +14,10 @@ from gpuyard.engines.seam import LaunchRequest
 
 
 def make_folders(request: LaunchRequest, layout: Layout, roots: Sequence[Root], *, is_root: bool) -> None:
-    """The owner's home and the group's share below each root, and the replica's own work, tmp and beacon folders."""
+    """The owner's home and the group's share below each root, and the folders that are the replica's own."""
     make_places(request.owner, request.uid, request.group, request.gid, roots)
     folder = layout.replica(request.id)
-    for path in (folder / "work", folder / "tmp", layout.beacon(request.id)):
+    for path in (folder / "work", folder / "tmp", layout.beacon(request.id), layout.door(request.id)):
         make_folder(path, 0o700, (request.uid, request.gid) if is_root else None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,13 @@ from gpuyard.domain.cluster import Card
 from gpuyard.domain.places import Root, folders_of
 from gpuyard.domain.places import variables as folder_variables
 from gpuyard.engines.process.layout import Layout
-from gpuyard.engines.process.rooms import Programs, RoomPlan, render_room
+from gpuyard.engines.process.rooms import TOOLBOX, Programs, RoomPlan, render_room
 from gpuyard.engines.seam import LaunchRequest
 from gpuyard.engines.variables import CONTROL_NODES, card_variables, person_variables, replica_variables
 
 USUAL_UMASK = 0o027
 OPEN_TO_GROUP = 0o007  # where no access list makes what lies in a share everybody's in the group
+PORTER = Path(__file__).parent.parent / "inside" / "porter.py"
 BEACON = "saved"  # the file in a replica's beacon folder
 
 
@@ -66,7 +68,22 @@ def render(
         "checkpoint_place": checkpoint_place(request, machine),
         "device": request.allotment.device,
         "cards": [card.index for card in cards],
+        "porter": _porter(request, machine),
     }
+
+
+def _porter(request: LaunchRequest, machine: Machine) -> dict[str, Any]:
+    """How a porter is started in its room: as the command of a dev environment, or beside a job that runs."""
+    shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
+    told = {"door": str(machine.layout.door(request.id)), "shell_env": {"SHELL": shell}}
+    return {"argv": [os.path.realpath(sys.executable), "-I", "-S", "-E", "-X", "utf8", str(PORTER)], "told": told}
+
+
+def door_note(request: LaunchRequest, *, is_root: bool) -> dict[str, Any]:
+    """Who may listen at its door. 0: whoever runs the server."""
+    kind = "job" if request.command else "env"
+    uid = request.uid if is_root else 0
+    return {"uid": uid, "uids": 1, "owner": request.owner, "group": request.group, "kind": kind}
 
 
 def _room(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> dict[str, Any]:
@@ -80,6 +97,8 @@ def _room(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> di
         share=layout.share(request.group),
         work=layout.replica(request.id) / "work",
         beacon=layout.beacon(request.id),
+        door=layout.door(request.id),
+        inside=PORTER.parent,
         shm=request.allotment.shm,
         card_paths=tuple(card.path for card in cards if card.path),
         control_nodes=tuple(node for node in control if Path(node).exists()),
@@ -124,5 +143,6 @@ def environment(request: LaunchRequest, machine: Machine, cards: Sequence[Card])
     cards_given = card_variables(request.allotment.device, cards, hidden=hidden)
     beacon = str(machine.layout.beacon(id) / BEACON)
     platform = replica_variables(id, cards, beacon, checkpoint_folder(request, Path(home)))
+    platform |= {"YARD_DOOR": str(machine.layout.door(id)), "YARD_TOOLBOX": TOOLBOX}
     folders = folder_variables(request.owner, request.group, machine.roots, shown=machine.is_root)
     return basics | dict(request.env) | cards_given | platform | folders

@@ -95,6 +95,8 @@ class RoomPlan:
     share: Path
     work: Path
     beacon: Path
+    door: Path
+    inside: Path
     shm: int
     card_paths: tuple[str, ...]
     control_nodes: tuple[str, ...]
@@ -105,9 +107,9 @@ class RoomPlan:
 def render_room(plan: RoomPlan, programs: Programs) -> dict[str, Any]:
     nodes = [path for path in (*plan.card_paths, *plan.control_nodes) if _is_below(path, "/dev")]
     stand_ins = [path for path in plan.card_paths if not _is_below(path, "/dev")]
-    own = [str(plan.home), str(plan.share), str(plan.work), str(plan.beacon), *stand_ins]
+    own = [str(plan.home), str(plan.share), str(plan.work), str(plan.beacon), str(plan.door), *stand_ins]
     keeps = [{"path": path, "read_only": False} for path in own]
-    keeps += [{"path": folder, "read_only": True} for folder in programs.folders]
+    keeps += [{"path": folder, "read_only": True} for folder in (*programs.folders, str(plan.inside))]
     closed = [closed_above(keep["path"]) for keep in keeps]  # type: ignore[arg-type]
     return {
         "covers": sorted({str(plan.data), *(folder for folder in closed if folder)} - {keep["path"] for keep in keeps}),

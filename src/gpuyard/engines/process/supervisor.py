@@ -4,8 +4,8 @@ compiled files."""
 import os
 import sys
 
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-__package__ = "process"
+sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+__package__ = "engines.process"
 
 if __name__ == "__main__":
     from .supervision.main import main

@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # loading typing costs the broker memory
 if TYPE_CHECKING:
     from typing import Any
 
-NOTE, FOLDER, SOCKET, WANTED = "door.json", "door", "porter.sock", "door.want"
+FOLDER, SOCKET = "door", "porter.sock"
 _REPLICA = re.compile(r"([A-Za-z0-9_]{1,64})-(\d{1,9})-([A-Za-z0-9_.@]{1,64})-(\d{1,9})\Z")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 _CREDENTIALS = struct.Struct("3i")
@@ -44,7 +44,7 @@ class Door:
             raise Closed("there is no such replica")
         workload, attempt, role, index = match.groups()
         self._folder = os.path.join(data, "replicas", workload, str(int(attempt)), f"{role}-{int(index)}")
-        note = record.read(self._folder, NOTE)
+        note = record.read(self._folder, record.DOOR)
         if not note or type(note.get("uid")) is not int:
             raise Closed("there is no such replica, or it has no door")
         first = note["uid"] or os.geteuid()  # 0: as whoever runs the server
@@ -104,7 +104,7 @@ class Door:
             return True
         supervisor = status.get("supervisor")
         if status.get("life") == record.ENDED or not supervisor:
-            return False
+            return status.get("life") != record.ENDED
         try:
             fd = os.pidfd_open(supervisor["pid"])
         except OSError:
@@ -112,7 +112,7 @@ class Door:
         try:
             if not processes.is_alive(supervisor["pid"], supervisor["start"]):
                 return False
-            record.write(self._folder, WANTED, {}, durable=False)
+            record.write(self._folder, record.WANTED, {}, durable=False)
             signal.pidfd_send_signal(fd, signal.SIGUSR1)
             return True
         except OSError:

@@ -1,62 +1,143 @@
-"""From a fork of the supervisor to the user's command: session, cgroup, room, identity, working folder, exec."""
+"""From a fork of the supervisor to the user's command, or to a porter beside it: session, cgroup, room, identity,
+working folder, exec."""
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
 
-from . import cgroups, linux, room
+from ...inside import preflight, shipped, wire
+from . import cgroups, linux, processes, room
 
 TYPE_CHECKING = False  # loading typing would cost every replica a tenth of its start
 if TYPE_CHECKING:
-    from tarfile import TarInfo
-    from typing import IO, Any, NoReturn
+    import _socket
+    from typing import Any, NoReturn
 
 NOT_FOUND, NOT_ALLOWED = 127, 126
 _MOST_FILES = (
     1 << 16
 )  # some programs walk through all numbers up to the limit; so does whoever looks for a card's holder
-_LEAST_UNPACKED, _MOST_UNPACKED = 64 << 20, 10 << 30
-_MOST_MEMBERS = 1_000_000
+UNREADY = b"\0"  # what follows in a report is a problem found by the look before the start
 
 
-def become(request: dict[str, Any], *, supervisor: int, log: int, report: int) -> NoReturn:
-    """Never returns. What keeps it from starting is written to `report`; a good start closes it."""
+def become(request: dict[str, Any], *, supervisor: int, log: int, report: int, hand: _socket.socket | None) -> NoReturn:
+    """Never returns. What keeps it from starting is written to `report`; a good start closes it. Its view of the
+    machine is handed to the supervisor, who may have to let a porter in later."""
     try:
-        _prepare(request, supervisor, log)
+        _prepare(request, supervisor, log, hand)
+    except _Unready as problem:
+        os.write(2, preflight.in_words(problem.found).encode("utf-8", "replace") + b"\n")
+        os.write(report, UNREADY + json.dumps(problem.found).encode())
+        os._exit(1)
     except Exception as problem:  # the last process that can tell why
         os.write(report, _in_words(problem).encode("utf-8", "replace")[:4000] or b"unknown")
         os._exit(1)
-    _execute(request["argv"], request["env"])
+    if request["argv"]:
+        _execute(request["argv"], request["env"])
+    _execute_porter(request)
 
 
-def _prepare(request: dict[str, Any], supervisor: int, log: int) -> None:
+def become_porter(request: dict[str, Any], *, supervisor: int, view: list[int]) -> NoReturn:
+    """Beside the job that runs: in its cgroup and its view of the machine, with its rights. It has no voice in the
+    job's log."""
+    try:
+        _begin(request, supervisor, os.open(os.devnull, os.O_WRONLY))
+        for namespace in view:
+            linux.join(namespace)
+        _take_place(request, supervisor)
+        _enter_folder(request["cwd"], "/")
+        _execute_porter(request)
+    finally:  # nothing of the supervisor may go on here
+        os._exit(1)
+
+
+def _prepare(request: dict[str, Any], supervisor: int, log: int, hand: _socket.socket | None) -> None:
+    _begin(request, supervisor, log)
+    folder = open(request["workdir"], "rb") if request["workdir"] else None  # noqa: SIM115
+    if folder:
+        import tarfile  # noqa: F401  loaded while its files can surely be read
+    identity = request["identity"]
+    if identity and request["room"]:
+        room.enter(request["room"], identity["uid"], identity["gid"])
+        if hand:
+            _hand_over_view(hand)
+    _take_place(request, supervisor)
+    _heed(preflight.check_folder(request["cwd"]))
+    os.chdir(request["cwd"])
+    if folder:
+        shipped.unpack(folder)
+    if request["checkpoint"]:
+        _make_checkpoint_folder(request["checkpoint"])
+    if request["argv"]:
+        _heed(preflight.check(request["argv"], request["cwd"], request["env"].get("PATH", "")))
+
+
+class _Unready(Exception):
+    """It plainly cannot run."""
+
+    def __init__(self, found: dict[str, str]) -> None:
+        super().__init__(found["code"])
+        self.found = found
+
+
+def _heed(found: dict[str, str] | None) -> None:
+    if found is not None:
+        raise _Unready(found)
+
+
+def _begin(request: dict[str, Any], supervisor: int, output: int) -> None:
     os.setsid()
     _forget_signals()
     _die_with(supervisor)
-    _put_streams(log)
+    _put_streams(output)
     _be_spared_no_more()
     if request["cgroup"]:
         cgroups.open_group(request["cgroup"]).join()
-    shipped = open(request["workdir"], "rb") if request["workdir"] else None  # noqa: SIM115
-    if shipped:
-        import tarfile  # noqa: F401  loaded while its files can surely be read
+
+
+def _take_place(request: dict[str, Any], supervisor: int) -> None:
+    """From here on with the rights of the owner, for good."""
     identity = request["identity"]
     if identity:
-        if request["room"]:
-            room.enter(request["room"], identity["uid"], identity["gid"])
         linux.leave_keyring()
         _drop_rights(identity["uid"], identity["gid"])
         _die_with(supervisor)  # changing the user id forgot it
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     os.umask(request["umask"])
     _set_limits()
-    os.chdir(request["cwd"])
-    if shipped:
-        _unpack(shipped)
-    if request["checkpoint"]:
-        _make_checkpoint_folder(request["checkpoint"])
+
+
+def _hand_over_view(hand: _socket.socket) -> None:
+    """Now, while it is as we made it: the job may make itself another one, which would not be ours to enter."""
+    names = ("ipc", "mnt")  # in this order: the last one changes where /proc is
+    view = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in names]
+    wire.send(hand, {}, view)
+    wire.close_all(view)
+
+
+def _enter_folder(*folders: str) -> None:
+    for folder in folders:
+        try:
+            os.chdir(folder)
+            return
+        except OSError:
+            continue
+
+
+def _execute_porter(request: dict[str, Any]) -> NoReturn:
+    """What it is to know goes through memory: nothing of it lies on a disk, and nobody can put something else there."""
+    told = {name: request[name] for name in ("env", "cwd", "grace")}
+    told |= {"argv": [], "log": None, "workdir": None} | request["porter"]["told"]
+    memory = os.memfd_create("request", 0)
+    left = json.dumps(told).encode("utf-8", "surrogateescape")
+    while left:
+        left = left[os.write(memory, left) :]
+    os.lseek(memory, 0, os.SEEK_SET)
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    _execute([*request["porter"]["argv"], f"fd:{memory}"], {processes.MARKER: request["id"]} | kept)
 
 
 def _forget_signals() -> None:
@@ -109,17 +190,6 @@ def _set_limits() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _unpack(shipped: IO[bytes]) -> None:
-    import tarfile
-
-    measure = _Measure(os.fstat(shipped.fileno()).st_size)
-    try:
-        with shipped, tarfile.open(fileobj=shipped, mode="r:*") as folder:
-            folder.extractall(".", filter=measure.let_pass)  # noqa: S202  as the user, and it keeps it inside
-    except (tarfile.TarError, EOFError, ValueError) as problem:
-        raise room.RoomProblem(f"the shipped folder cannot be unpacked: {problem}") from problem
-
-
 def _make_checkpoint_folder(path: str) -> None:
     """With the user's own rights. Better told now than after hours whose work could not be saved."""
     try:
@@ -128,27 +198,8 @@ def _make_checkpoint_folder(path: str) -> None:
         raise room.RoomProblem(f"the checkpoint folder {path} cannot be made: {problem.strerror}") from problem
 
 
-class _Measure:
-    """A small file can unpack into one that fills the disk. What is not packed tightly passes at any size."""
-
-    def __init__(self, packed: int) -> None:
-        self._most = max(packed, min(max(20 * packed, _LEAST_UNPACKED), _MOST_UNPACKED))
-        self._bytes = self._members = 0
-
-    def let_pass(self, member: TarInfo, path: str) -> TarInfo:
-        import tarfile
-
-        self._members += 1
-        self._bytes += member.size
-        if self._members > _MOST_MEMBERS:
-            raise room.RoomProblem(f"the shipped folder has more than {_MOST_MEMBERS} entries")
-        if self._bytes > self._most:
-            raise room.RoomProblem(f"the shipped folder unpacks to more than {self._most >> 20} MiB")
-        return tarfile.data_filter(member, path)
-
-
 def _in_words(problem: Exception) -> str:
-    if isinstance(problem, room.RoomProblem):
+    if isinstance(problem, room.RoomProblem | shipped.ShippedProblem):
         return str(problem)
     if isinstance(problem, OSError):
         return f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)

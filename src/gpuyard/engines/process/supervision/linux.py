@@ -41,6 +41,11 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
+def join(namespace: int) -> None:
+    """Of whatever kind it is. A mount namespace brings its own root with it."""
+    _check(_libc.setns(namespace, 0), "setns")
+
+
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     encode = os.fsencode
     result = _libc.mount(encode(source), encode(target), encode(kind), ctypes.c_ulong(flags), encode(data))

@@ -5,6 +5,8 @@ lock           held by the supervisor for its whole life
 status.json    exists from the moment the replica has begun; its end, once written, never changes
 tombstone      it was stopped before it began: it never will
 stop           the engine asks it to end
+door.json      whose processes may listen at its door; written once by the engine
+door.want      somebody wants in, and a porter is to be brought
 log, log.gap   its output, and which middle part of it was dropped
 """
 
@@ -19,6 +21,7 @@ TYPE_CHECKING = False  # loading typing would cost every replica a tenth of its 
 if TYPE_CHECKING:
     from typing import Any
 
+DOOR, WANTED = "door.json", "door.want"
 REQUEST, LOCK, STATUS, TOMBSTONE, STOP, LOG, GAP = (
     "request.json",
     "lock",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import _socket
+import json
 import os
 import select
 import signal
 import time
 
 from . import cgroups, child, linux, processes, record, removal
+from .doorkeeper import Doorkeeper
 from .logbound import LogBound
 
 TYPE_CHECKING = False  # loading typing would cost every replica a tenth of its start
@@ -29,6 +31,8 @@ class Supervisor:
         self._job = 0
         self._wait_status: int | None = None
         self._launch_problem = ""
+        self._unready: dict[str, str] | None = None
+        self._door = Doorkeeper(folder, request)
         self._kill_at: float | None = None  # set once it was asked to stop
         self._was_told_to_go = False  # the supervisor itself got SIGTERM: the machine goes down
         self._stop_seen: tuple[int, int] | None = None
@@ -99,12 +103,14 @@ class Supervisor:
         self._report, mouth = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(mouth, True)
         log = os.open(os.path.join(self._folder, record.LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        supervisor = os.getpid()
+        supervisor, hand = os.getpid(), self._door.hand()
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # none of them may meet the child before it is ready
         self._job = os.fork()
         if self._job == 0:
-            child.become(self._request, supervisor=supervisor, log=log, report=mouth)
+            child.become(self._request, supervisor=supervisor, log=log, report=mouth, hand=hand)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        if hand:
+            hand.close()
         os.close(mouth)
         os.close(log)
 
@@ -126,6 +132,7 @@ class Supervisor:
             patience = self._bound.check() if self._bound else _TICK_SECONDS
             self._heed_stop()
             self._collect()
+            self._door.heed(job_runs=bool(self._status.get("started_at")) and self._wait_status is None)
             if not self._is_saved:
                 self._save_running()
 
@@ -136,7 +143,8 @@ class Supervisor:
             return False
         if not os.WIFSIGNALED(self._wait_status) or os.WTERMSIG(self._wait_status) != signal.SIGTERM:
             return False
-        return bool(self._group.pids() if self._group else processes.descendants(os.getpid()))
+        others = self._group.pids() if self._group else processes.descendants(os.getpid())
+        return bool(set(others) - self._door.visitors())
 
     def _timeout_ms(self, patience: float) -> int:
         if self._kill_at is not None:
@@ -145,10 +153,15 @@ class Supervisor:
 
     def _hear_report(self) -> None:
         """Words: it could not be started. Silence: the command runs."""
-        text = os.read(self._report, 4096).decode("utf-8", "replace")
-        if text:
-            self._launch_problem = text
+        told = os.read(self._report, 8192)
+        if told.startswith(child.UNREADY):
+            self._unready = json.loads(told[len(child.UNREADY) :])
+            self._launch_problem = "it was not started"
             return
+        if told:
+            self._launch_problem = told.decode("utf-8", "replace")
+            return
+        self._door.take_view()
         job = {"pid": self._job, "start": processes.start_time(self._job)}
         self._status |= {"life": record.RUNNING, "started_at": time.time(), "job": job}
         self._save_running()
@@ -165,6 +178,7 @@ class Supervisor:
 
     def _collect(self) -> None:
         ended = processes.reap()
+        self._door.note_ended(ended)
         if self._job in ended:
             self._wait_status = ended[self._job]
             if not self._launch_problem and not self._status.get("started_at"):
@@ -202,6 +216,7 @@ class Supervisor:
 
     def _end_everything(self) -> None:
         """Nothing the job forked outlives it. A process that cannot die now (a hung disk) is waited for."""
+        self._door.close()
         pause = 0.001
         while not self._kill():
             self._remember(processes.reap())
@@ -237,6 +252,7 @@ class Supervisor:
             "exit_code": None if how == record.LAUNCH else code,
             "signal": number,
             "detail": self._launch_problem,
+            "problem": self._unready,
             "ended_at": time.time(),
         }
         self._save_end()
