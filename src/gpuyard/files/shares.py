@@ -24,7 +24,8 @@ from gpuyard.files.walking import go_through, opened, path_of
 
 log = logging.getLogger(__name__)
 
-MODE = 0o2770
+BY_NUMBER = 0o2770  # what is made in it has the group's number
+BY_NAME = 0o770  # where lists name the members: without the group's number, which a container cannot change or pass on
 SURELY_NAMED = 20  # every file system with lists has room for so many; otherwise it is the disk that is full
 NO_LIMIT = 1 << 31
 _NO_LISTS = (errno.ENOTSUP, errno.ENOSYS)
@@ -81,9 +82,11 @@ class Shares:
                 seen = os.fstat(top)
                 if (seen.st_uid, seen.st_gid) != (0, gid):
                     os.fchown(top, 0, gid)
-                if seen.st_mode & 0o7770 != MODE:
-                    os.fchmod(top, MODE)
-                return _has_lists(top) and self._name_members(root / group, path_of(top), gid, members)
+                has_lists = _has_lists(top)
+                mode = BY_NAME if has_lists else BY_NUMBER
+                if seen.st_mode & 0o7770 != mode:
+                    os.fchmod(top, mode)
+                return has_lists and self._name_members(root / group, path_of(top), gid, members)
 
     def _name_members(self, share: Path, top: str, gid: int, members: Collection[int]) -> bool:
         """Of more members than this file system's lists can name none is named, and the folder is open to whoever gets
@@ -113,6 +116,8 @@ class Shares:
                 now = _read(path, acl.ACCESS) or acl.of_mode(seen.st_mode)
                 if seen.st_gid != gid and gid not in now.groups:
                     return  # moved in from elsewhere: its rights are its own
+                if is_folder and seen.st_mode & stat.S_ISGID:
+                    os.chmod(path, stat.S_IMODE(seen.st_mode) & ~stat.S_ISGID)
                 _write(path, acl.ACCESS, shared(now))
                 if is_folder:
                     default = _read(path, acl.DEFAULT)
@@ -210,7 +215,7 @@ def _make(root: int, name: str, gid: int) -> None:
     with opened(name, root) as folder:
         if _is_root():
             os.fchown(folder, 0, gid)
-        os.fchmod(folder, MODE)
+        os.fchmod(folder, BY_NUMBER)
 
 
 def _move(root: int, source: str, place: int) -> None:
