@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 class BrokerPlace:
     def __init__(self, data: Path) -> None:
         self.data = data
-        (data / "run").mkdir(parents=True)
+        (data / "run").mkdir(parents=True, exist_ok=True)
         self.client = Broker(data)
         self._porters: list[PorterPlace] = []
         self.start()
