@@ -210,20 +210,24 @@ class _Recipes:
         here = self._config.folder / "toolbox" / "current"
         if not here.exists():
             return None
-        workload, attempt, role, index = replica.split("-")
-        door = str(self._config.folder / "replicas" / workload / attempt / f"{role}-{index}" / "door")
-        toolbox, home = (
-            AT if os.geteuid() == 0 else str(here),
-            self._home(owner),
-        )  # without root it is used where it lies
+        toolbox = AT if self._shows_places else str(here)
+        return recipes.RECIPES[what](base_url, toolbox, self._home(owner), self._door(replica))
+
+    @property
+    def _shows_places(self) -> bool:
+        """Without root nothing can be shown at another place than it lies."""
+        return self._config.engine == "container" or os.geteuid() == 0
+
+    def _door(self, replica: str) -> str:
         if self._config.engine == "container":
-            door = DOOR_IN_A_CONTAINER
-        return recipes.RECIPES[what](base_url, toolbox, home, door)
+            return DOOR_IN_A_CONTAINER
+        workload, attempt, role, index = replica.split("-")
+        return str(self._config.folder / "replicas" / workload / attempt / f"{role}-{index}" / "door")
 
     def _home(self, owner: str) -> str:
-        if self._config.engine == "container" or os.geteuid() == 0:
+        if self._shows_places:
             return f"{places.FIRST_ROOT}/{places.USER}/{owner}"
-        return str(self._config.folder / "files" / places.USER / owner)  # without root nothing is shown elsewhere
+        return str(self._config.folder / "files" / places.USER / owner)
 
 
 async def _tidy_now_and_then(context: Context) -> None:

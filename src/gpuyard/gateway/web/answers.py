@@ -54,7 +54,7 @@ class OwnAnswer:
         if not stays_open:
             fields.append(("Connection", "close"))
         first = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()
-        head = write_head(first, [(name.encode(), value.encode("ascii")) for name, value in fields])
+        head = write_head(first, [f"{name}: {value}".encode("ascii") for name, value in fields])
         return head + self.body if with_body else head
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
-from gpuyard.domain.doorways import OWN, TERMINAL, Asked, UnknownHost
+from gpuyard.domain.doorways import LAB, OWN, TERMINAL, Asked, UnknownHost, Visit
 from gpuyard.gateway.web import answers
 from gpuyard.gateway.web.answers import OwnAnswer
 from gpuyard.gateway.web.exchange import Exchange
 from gpuyard.gateway.web.gate import Permit
 from gpuyard.gateway.web.heads import HEAD_BYTES, BadHead, Request, read_request
+from gpuyard.gateway.web.rewriting import Route
 
 if TYPE_CHECKING:
     from gpuyard.gateway.web.server import Web
@@ -35,7 +36,20 @@ class Talk(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    __slots__ = ("_buffer", "_held", "_is_new", "is_gone", "lingers_until", "peer", "since", "talk", "transport", "web")
+    __slots__ = (
+        "_buffer",
+        "_held",
+        "_is_new",
+        "_permit",
+        "_route",
+        "is_gone",
+        "lingers_until",
+        "peer",
+        "since",
+        "talk",
+        "transport",
+        "web",
+    )
     transport: asyncio.Transport
 
     def __init__(self, web: Web) -> None:
@@ -48,6 +62,8 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         self._held = False
         self._is_new = True
+        self._route: tuple[Asked, Route] | None = None
+        self._permit: tuple[list[bytes], Permit] | None = None
 
     @property
     def is_speaking(self) -> bool:
@@ -95,6 +111,23 @@ class Connection(asyncio.Protocol):
             self.talk.client_ready()
 
     # --- for those who answer ---------------------------------------------------------------------------------------
+
+    def route_to(self, asked: Asked, visit: Visit) -> Route:
+        if self._route is None or self._route[0] is not asked:
+            prefix = asked.prefix.encode()
+            strip = bool(prefix) and visit.what != LAB  # JupyterLab is told its prefix, nobody else knows it
+            self._route = (asked, Route(self.web.scheme, self.peer.encode(), prefix, strip))
+        return self._route[1]
+
+    def recent(self, request: Request, visit: Visit) -> Permit | None:
+        """What was allowed a moment ago to the same cookies at the same place: most often on this very connection."""
+        known, cookies = self._permit, request.all(b"cookie")
+        if known is not None and known[0] == cookies and known[1].visit is visit and self.web.gate.is_fresh(known[1]):
+            return known[1]
+        return self.web.gate.remembered(self.web.proof_of(request, self.peer), visit)
+
+    def remember(self, request: Request, permit: Permit) -> None:
+        self._permit = (request.all(b"cookie"), permit)
 
     def hold(self) -> None:
         if not self._held and not self.is_gone:
@@ -157,7 +190,7 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         try:
             request = read_request(head)
-            asked = self.web.context.doorway.asked(request.host.decode("latin-1"), request.target.decode("latin-1"))
+            asked = self.web.asked(request)
         except BadHead as problem:
             self._refuse(problem)
             return
@@ -168,7 +201,9 @@ class Connection(asyncio.Protocol):
         self._begin(request, asked, rest)
 
     def _begin(self, request: Request, asked: Asked, rest: bytes) -> None:
-        visit, path = asked.visit, request.target.decode("latin-1")[len(asked.prefix) :]
+        visit, path = asked.visit, request.target.decode("latin-1")
+        if asked.prefix:
+            path = path[len(asked.prefix) :]
         if visit is None or visit.what == TERMINAL or path.startswith(OWN):
             self.web.answer_ourselves(self, request, asked, path, rest)
         elif asked.prefix and not path.startswith("/"):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpuyard.domain import errors
-from gpuyard.domain.doorways import LAB, Asked, Visit
+from gpuyard.domain.doorways import Asked, Visit
 from gpuyard.gateway.web import answers, origins
 from gpuyard.gateway.web.answers import OwnAnswer
 from gpuyard.gateway.web.bodies import (
@@ -21,11 +21,11 @@ from gpuyard.gateway.web.bodies import (
     body_of_request,
     chunks,
 )
-from gpuyard.gateway.web.gate import Permit
+from gpuyard.gateway.web.gate import Permit, Target
 from gpuyard.gateway.web.heads import HEAD_BYTES, Answer, BadHead, Request, read_answer
 from gpuyard.gateway.web.reaching import NotThere
-from gpuyard.gateway.web.rewriting import UPGRADE, Route, head_inside, head_outside
-from gpuyard.gateway.web.targets import Target, target_of
+from gpuyard.gateway.web.rewriting import UPGRADE, head_inside, head_outside
+from gpuyard.gateway.web.targets import target_of
 from gpuyard.gateway.web.texts import text
 from gpuyard.gateway.web.upstream import Upstream
 
@@ -63,9 +63,7 @@ class Exchange:
     def __init__(self, client: Connection, request: Request, asked: Asked, visit: Visit) -> None:
         self.client, self.web, self.request = client, client.web, request
         self.asked, self.visit = asked, visit
-        prefix = asked.prefix.encode()
-        strip = bool(prefix) and visit.what != LAB  # JupyterLab is told its prefix, nobody else knows it
-        self.route = Route(self.web.scheme, client.peer.encode(), prefix, strip)
+        self.route = client.route_to(asked, visit)
         self.body: Body = body_of_request(request)
         self.permit: Permit | None = None
         self.target: Target | None = None
@@ -85,8 +83,7 @@ class Exchange:
         if not origins.is_own(self.request):
             self._refuse_in_words(403, "bad.origin")
             return
-        proof = self.web.proof_of(self.request, self.client.peer)
-        permit = self.web.gate.remembered(proof, self.visit)
+        permit = self.client.recent(self.request, self.visit)
         if permit is not None:
             self._enter(permit)
         else:
@@ -106,15 +103,17 @@ class Exchange:
 
     def _enter(self, permit: Permit) -> None:
         self.permit = permit
+        self.client.remember(self.request, permit)
         if not self.web.crowd.come(permit.actor.name):
             self._refuse_in_words(429, "too.many")
             return
         self._counted = True
         try:
-            self.target = target_of(permit)
+            self.target = permit.target or target_of(permit)
         except errors.NotFound as error:
             self._answer(answers.refusal(self.request, error))
             return
+        permit.target = self.target
         if not self.request.is_safe:
             self.web.context.activity.used(self.visit.workload)
         upstream = self.web.pool.take(self.target)
@@ -144,8 +143,8 @@ class Exchange:
         upstream.transport.write(head_inside(self.request, self.route))
         if self.request.wants_websocket:  # what the client says before it is answered is kept
             return
-        early, self._early = self._early, b""
-        if early:
+        if self._early:
+            early, self._early = self._early, b""
             self._pass_body(early)
         self.client.go_on()
 
@@ -229,24 +228,24 @@ class Exchange:
 
     def _begin_answer(self, answer: Answer) -> None:
         body = body_of_answer(answer, self.request.method)
-        framing: list[tuple[bytes, bytes]] = []
+        framing: list[bytes] = []
         if isinstance(body, ChunkedBody) and self.request.minor == 1:
-            framing.append((b"Transfer-Encoding", b"chunked"))
+            framing.append(b"Transfer-Encoding: chunked")
         elif isinstance(body, EndlessBody | ChunkedBody):
             self._keep = False
         elif answer.length is not None and answer.status != 204:
-            framing.append((b"Content-Length", b"%d" % answer.length))
+            framing.append(b"Content-Length: %d" % answer.length)
         self._keep = self._keep and not self.web.stopping and not self.request.wants_websocket
         if not self._keep:
-            framing.append((b"Connection", b"close"))
+            framing.append(b"Connection: close")
         self._answer_body = body
-        self.client.transport.write(head_outside(answer, self.route, framing))
         if not answer.stays_open and self.upstream is not None:
             self.upstream.last = True
         data, self._head = self._head, b""
-        self._pass_answer(data)
+        self._pass_answer(data, head_outside(answer, self.route, framing))
 
-    def _pass_answer(self, data: bytes) -> None:
+    def _pass_answer(self, data: bytes, head: bytes = b"") -> None:
+        """The head goes out with the first piece: every write costs as much as all the rest of a small answer."""
         body = self._answer_body
         assert body is not None
         try:
@@ -256,7 +255,11 @@ class Exchange:
             return
         if isinstance(body, ChunkedBody) and self.request.minor == 1:
             pieces = [*chunks(pieces), LAST_CHUNK] if body.ended else chunks(pieces)
-        if pieces:
+        if head:
+            pieces = (head, *pieces)
+        if len(pieces) == 1:
+            self.client.transport.write(pieces[0])
+        elif pieces:
             self.client.transport.writelines(pieces)
         if body.ended:
             self._finish()
@@ -310,11 +313,11 @@ class Exchange:
 
     def client_full(self) -> None:
         if self.upstream is not None:
-            self.upstream.transport.pause_reading()
+            self.upstream.hold()
 
     def client_ready(self) -> None:
         if self.upstream is not None:
-            self.upstream.transport.resume_reading()
+            self.upstream.go_on()
 
     def end(self) -> None:
         """The right to be here is gone, or the gateway ends."""

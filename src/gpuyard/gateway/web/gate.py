@@ -42,7 +42,7 @@ class Proof:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Permit:
     """Who may enter what, as of a moment ago."""
 
@@ -50,6 +50,22 @@ class Permit:
     workload: Workload
     proof: Proof
     visit: Visit
+    asked_at: float = 0.0
+    target: Target | None = None  # what it leads to, once somebody has asked
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One door of one replica, for one person: connections are never shared between people."""
+
+    replica: str
+    user: str
+    port: int | None = None
+    service: str | None = None
+
+    @property
+    def socket_name(self) -> str | None:
+        return f"{self.service}.sock" if self.service else None
 
 
 class Gate:
@@ -59,14 +75,15 @@ class Gate:
         self._database = database
         self._access = access
         self._clock = clock
-        self._known: dict[tuple[Proof, Visit], tuple[Permit, float]] = {}
+        self._known: dict[tuple[Proof, Visit], Permit] = {}
         self._asking: dict[tuple[Proof, Visit], asyncio.Task[Permit]] = {}
 
     def remembered(self, proof: Proof, visit: Visit) -> Permit | None:
         known = self._known.get((proof, visit))
-        if known is None or not 0 <= self._clock() - known[1] < REMEMBER_SECONDS:
-            return None
-        return known[0]
+        return known if known is not None and self.is_fresh(known) else None
+
+    def is_fresh(self, permit: Permit) -> bool:
+        return 0 <= self._clock() - permit.asked_at < REMEMBER_SECONDS
 
     async def authorise(self, proof: Proof, visit: Visit) -> Permit:
         """Raises LoginNeeded, NotFound, NotAllowed or Conflict (it does not run)."""
@@ -94,25 +111,21 @@ class Gate:
             permit = await asyncio.to_thread(self.look, proof, visit)
         except Unavailable:
             known = self._known.get(key)
-            if known is None or self._clock() - known[1] > WITHOUT_STORE_SECONDS:
+            if known is None or self._clock() - known.asked_at > WITHOUT_STORE_SECONDS:
                 raise
-            return known[0]
+            return known
         except BaseException:
             self._known.pop(key, None)
             raise
         self._make_room()
-        self._known[key] = (permit, asked_at)
+        permit.asked_at = asked_at
+        self._known[key] = permit
         return permit
-
-    def forget(self) -> None:
-        """After somebody logged out here: at once, not in a moment."""
-        self._known.clear()
 
     def _make_room(self) -> None:
         if len(self._known) < MOST:
             return
-        now = self._clock()
-        self._known = {key: known for key, known in self._known.items() if now - known[1] < REMEMBER_SECONDS}
+        self._known = {key: known for key, known in self._known.items() if self.is_fresh(known)}
 
     def look(self, proof: Proof, visit: Visit) -> Permit:
         """The one place where it is decided. Not for the event loop: it reads the store."""

@@ -1,24 +1,30 @@
-"""Heads of requests and answers, read strictly and written anew. Nothing here touches a connection.
+"""Heads of requests and answers, read strictly. Nothing here touches a connection.
 
 Two programs that read the same bytes differently are how requests get smuggled past a proxy. So whatever is not plainly
-allowed is refused, and what is sent on is written by us from what was understood, never copied.
+allowed is refused, and of what is sent on only single lines that were understood are taken over, never the whole.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import lru_cache
+
+from gpuyard.gateway.web.names import KNOWN, Name, name_of
 
 HEAD_BYTES = 64 * 1024
-_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_NAME = re.compile(_TOKEN + rb"\Z")
-_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*\Z")
+_ALLOWED = bytes((9, 10, 13, *range(0x20, 0x7F), *range(0x80, 0x100)))
 _REQUEST = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])\Z")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?\Z")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)\Z", re.IGNORECASE)
 _LENGTH = re.compile(rb"[0-9]{1,16}\Z")
+_NOTHING: list[bytes] = []
+NO_WORDS: frozenset[bytes] = frozenset()
 
-Field = tuple[bytes, bytes, bytes]  # the name in small letters, as it was written, and the value
+
+@lru_cache(maxsize=256)
+def words(text: bytes) -> frozenset[bytes]:
+    """A list with commas, in small letters: `keep-alive, Upgrade`."""
+    return frozenset(word.strip(b" \t").lower() for word in text.split(b",")) - {b""}
 
 
 class BadHead(ValueError):
@@ -29,47 +35,70 @@ class BadHead(ValueError):
         self.status = status
 
 
-@dataclass(slots=True)
 class Head:
     """What requests and answers have in common."""
 
-    minor: int  # HTTP/1.0 or HTTP/1.1
-    fields: list[Field]
-    length: int | None = None
-    chunked: bool = False
+    __slots__ = ("_read", "chunked", "connection", "fields", "length", "minor")
+
+    def __init__(self, minor: int, lines: list[bytes]) -> None:
+        self.minor = minor  # HTTP/1.0 or HTTP/1.1
+        self.fields: list[tuple[Name, bytes]] = []  # each with its whole line
+        self._read: dict[bytes, list[bytes]] = {}
+        for line in lines:
+            text, colon, value = line.partition(b":")
+            name = KNOWN.get(text) or name_of(text)
+            # A line that begins with a blank goes on with the one before in old HTTP, and is refused here by its name.
+            if name is None or not colon:
+                raise BadHead("a header is not as it should be")
+            self.fields.append((name, line))
+            if name.is_read:
+                if name.small in self._read:
+                    self._read[name.small].append(value.strip(b" \t"))
+                else:
+                    self._read[name.small] = [value.strip(b" \t")]
+        self.length: int | None = None
+        self.chunked = False
+        self._read_framing()
+        said = self._read.get(b"connection")
+        self.connection = words(b",".join(said)) if said else NO_WORDS
 
     def all(self, name: bytes) -> list[bytes]:
-        return [value for known, _, value in self.fields if known == name]
+        """Of those that matter to us: see `names`."""
+        return self._read.get(name, _NOTHING)
 
     def get(self, name: bytes) -> bytes:
         """The first of that name, or nothing."""
-        for known, _, value in self.fields:
-            if known == name:
-                return value
-        return b""
-
-    def words(self, name: bytes) -> set[bytes]:
-        """A list with commas, in small letters: `Connection: keep-alive, Upgrade`."""
-        return {word.strip(b" \t").lower() for value in self.all(name) for word in value.split(b",")} - {b""}
+        found = self._read.get(name)
+        return found[0] if found else b""
 
     @property
     def stays_open(self) -> bool:
-        return self.minor == 1 and b"close" not in self.words(b"connection")
+        return self.minor == 1 and b"close" not in self.connection
+
+    def _read_framing(self) -> None:
+        """Where the body ends must be told once and in one way."""
+        codings, lengths = self._read.get(b"transfer-encoding"), self._read.get(b"content-length")
+        if codings:
+            if lengths or self.minor == 0:
+                raise BadHead("the length of the body is told in two ways")
+            if len(codings) > 1 or codings[0].lower() != b"chunked":
+                raise BadHead("this transfer coding is not known here", 501)
+            self.chunked = True
+        elif lengths:
+            if len(lengths) > 1 or not _LENGTH.match(lengths[0]):
+                raise BadHead("the length of the body is not a number, or told twice")
+            self.length = int(lengths[0])
 
 
-@dataclass(slots=True)
 class Request(Head):
-    method: bytes = b"GET"
-    target: bytes = b"/"
-    host: bytes = b""
+    __slots__ = ("host", "is_safe", "method", "target", "wants_websocket")
 
-    @property
-    def wants_websocket(self) -> bool:
-        return b"upgrade" in self.words(b"connection") and self.get(b"upgrade").lower() == b"websocket"
-
-    @property
-    def is_safe(self) -> bool:
-        return self.method in (b"GET", b"HEAD", b"OPTIONS")
+    def __init__(self, minor: int, lines: list[bytes], method: bytes = b"GET", target: bytes = b"/") -> None:
+        super().__init__(minor, lines)
+        self.method, self.target = method, target
+        self.host = b""
+        self.is_safe = method in (b"GET", b"HEAD", b"OPTIONS")
+        self.wants_websocket = b"upgrade" in self.connection and self.get(b"upgrade").lower() == b"websocket"
 
     @property
     def has_body(self) -> bool:
@@ -81,63 +110,44 @@ class Request(Head):
         return self.method in (b"GET", b"HEAD") and b"text/html" in self.get(b"accept")
 
 
-@dataclass(slots=True)
 class Answer(Head):
-    status: int = 200
-    phrase: bytes = b""
+    __slots__ = ("phrase", "status")
+
+    def __init__(self, minor: int, lines: list[bytes], status: int, phrase: bytes) -> None:
+        super().__init__(minor, lines)
+        self.status, self.phrase = status, phrase
 
 
 def read_request(head: bytes) -> Request:
     """`head` is everything before the empty line."""
+    if not _is_clean(head):
+        raise BadHead("there are characters in it that may not be there")
     first, *lines = head.split(b"\r\n")
     match = _REQUEST.match(first)
     if match is None:
         raise BadHead("the first line is not one of HTTP/1.1")
-    request = Request(int(match.group(3)), _fields(lines), method=match.group(1), target=match.group(2))
-    _read_framing(request)
+    request = Request(int(match.group(3)), lines, match.group(1), match.group(2))
     _read_host(request)
     if request.method in (b"CONNECT", b"TRACE"):
         raise BadHead("this method is not for here", 405)
-    if b"upgrade" in request.words(b"connection") and request.has_body:
+    if request.has_body and b"upgrade" in request.connection:
         raise BadHead("an upgrade has no body")
     return request
 
 
 def read_answer(head: bytes) -> Answer:
+    if not _is_clean(head):
+        raise BadHead("there are characters in it that may not be there", 502)
     first, *lines = head.split(b"\r\n")
     match = _STATUS.match(first)
     if match is None:
         raise BadHead("the first line is not one of HTTP/1.1", 502)
-    minor, status, phrase = int(match.group(1)), int(match.group(2)), match.group(3) or b""
-    answer = Answer(minor, _fields(lines), status=status, phrase=phrase)
-    _read_framing(answer)
-    return answer
+    return Answer(int(match.group(1)), lines, int(match.group(2)), match.group(3) or b"")
 
 
-def _fields(lines: list[bytes]) -> list[Field]:
-    fields = []
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        # A line that begins with a blank goes on with the one before in old HTTP, and is refused here by its name.
-        if not colon or not _NAME.match(name) or not _VALUE.match(value):
-            raise BadHead("a header is not as it should be")
-        fields.append((name.lower(), name, value.strip(b" \t")))
-    return fields
-
-
-def _read_framing(head: Head) -> None:
-    """Where the body ends must be told once and in one way."""
-    codings, lengths = head.all(b"transfer-encoding"), head.all(b"content-length")
-    if codings:
-        if lengths or head.minor == 0:
-            raise BadHead("the length of the body is told in two ways")
-        if len(codings) > 1 or codings[0].lower() != b"chunked":
-            raise BadHead("this transfer coding is not known here", 501)
-        head.chunked = True
-    elif lengths:
-        if len(lengths) > 1 or not _LENGTH.match(lengths[0]):
-            raise BadHead("the length of the body is not a number, or told twice")
-        head.length = int(lengths[0])
+def _is_clean(head: bytes) -> bool:
+    """No control characters, and the two that end a line only together."""
+    return not head.translate(None, _ALLOWED) and head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r")
 
 
 def _read_host(request: Request) -> None:
@@ -154,6 +164,5 @@ def _read_host(request: Request) -> None:
     request.target = rest if rest.startswith(b"/") else b"/" + rest
 
 
-def write_head(first: bytes, fields: list[tuple[bytes, bytes]]) -> bytes:
-    lines = [first, *(name + b": " + value for name, value in fields), b"", b""]
-    return b"\r\n".join(lines)
+def write_head(first: bytes, lines: list[bytes]) -> bytes:
+    return b"\r\n".join([first, *lines, b"", b""])

@@ -12,9 +12,8 @@ from gpuyard.domain.reasons import Code
 from gpuyard.gateway.context import Context, Service
 from gpuyard.gateway.web import answers
 from gpuyard.gateway.web.answers import OwnAnswer, language_of
-from gpuyard.gateway.web.gate import Permit
+from gpuyard.gateway.web.gate import Permit, Target
 from gpuyard.gateway.web.heads import Request
-from gpuyard.gateway.web.targets import Target
 from gpuyard.gateway.web.texts import text
 
 LOOK_SECONDS = 0.05

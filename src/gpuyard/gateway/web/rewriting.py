@@ -6,24 +6,15 @@ must not find our cookies, and must not be told about the visitor by anybody but
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
-from gpuyard.gateway.web.heads import Answer, Field, Request, write_head
+from gpuyard.gateway.web.heads import Answer, Request, write_head
 
-HOP_BY_HOP = frozenset(
-    b"connection keep-alive proxy-connection proxy-authenticate proxy-authorization te trailer transfer-encoding "
-    b"upgrade http2-settings content-length".split()
-)
-# What only we say about the visitor.
-_ABOUT_US = (b"x-forwarded-", b"x-yard-")
-_ABOUT_US_WHOLE = frozenset((b"forwarded", b"x-real-ip", b"x-original-url", b"x-rewrite-url"))
-# With one name for all, a page could change more than its own place: how it is secured, cleared, or served.
-_SHARED_HOST = frozenset(
-    (b"strict-transport-security", b"clear-site-data", b"alt-svc", b"service-worker-allowed", b"public-key-pins")
-)
+_ALWAYS = frozenset((b"host", b"keep-alive", b"close", b"upgrade"))
 _OURS = (b"yard_", b"__host-yard_", b"__secure-yard_")
-UPGRADE: tuple[tuple[bytes, bytes], ...] = ((b"Connection", b"Upgrade"), (b"Upgrade", b"websocket"))
+UPGRADE = (b"Connection: Upgrade", b"Upgrade: websocket")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,47 +29,40 @@ class Route:
 
 def head_inside(request: Request, route: Route) -> bytes:
     """The head as it is sent inside."""
-    upgrade = request.wants_websocket
-    dropped = HOP_BY_HOP | (request.words(b"connection") - {b"host"})
-    fields = [(name, value) for small, name, value in request.fields if _goes_in(small, value, dropped)]
-    cookies = own_cookies_removed(request.all(b"cookie"))
-    if cookies and b"cookie" not in dropped:
-        fields.append((b"Cookie", cookies))
-    fields += ((b"X-Forwarded-For", route.peer), (b"X-Forwarded-Proto", route.scheme))
-    fields.append((b"X-Forwarded-Host", request.host))
-    if route.strip:
-        fields.append((b"X-Forwarded-Prefix", route.prefix))
+    named = request.connection - _ALWAYS
+    if named:
+        lines = [line for name, line in request.fields if name.goes_in and name.small not in named]
+    else:
+        lines = [line for name, line in request.fields if name.goes_in]
+    for value in request.all(b"authorization"):
+        if b"yard_" not in value:  # a token of the platform is not for the programs that run on it
+            lines.append(b"Authorization: " + value)
+    cookies = own_cookies_removed(b";".join(request.all(b"cookie")))
+    if cookies and b"cookie" not in named:
+        lines.append(b"Cookie: " + cookies)
+    lines.append(b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b" % (route.peer, route.scheme))
+    lines.append(b"X-Forwarded-Host: " + request.host)
     if request.chunked:
-        fields.append((b"Transfer-Encoding", b"chunked"))
+        lines.append(b"Transfer-Encoding: chunked")
     elif request.length is not None:
-        fields.append((b"Content-Length", b"%d" % request.length))
-    fields += UPGRADE if upgrade else ()
+        lines.append(b"Content-Length: %d" % request.length)
+    if request.wants_websocket:
+        lines += UPGRADE
     target = request.target
     if route.strip:
+        lines.append(b"X-Forwarded-Prefix: " + route.prefix)
         target = target[len(route.prefix) :]
         target = target if target.startswith(b"/") else b"/" + target
-    return write_head(request.method + b" " + target + b" HTTP/1.1", fields)
+    return write_head(request.method + b" " + target + b" HTTP/1.1", lines)
 
 
-def _goes_in(small: bytes, value: bytes, dropped: frozenset[bytes] | set[bytes]) -> bool:
-    if small in dropped or small == b"cookie":
-        return False
-    if small == b"authorization":
-        return b"yard_" not in value  # a token of the platform is not for the programs that run on it
-    # To many programs `X_Forwarded_For` is the same header.
-    plain = small.replace(b"_", b"-")
-    if plain != small and (plain in dropped or plain in (b"cookie", b"host", b"authorization")):
-        return False
-    return not plain.startswith(_ABOUT_US) and plain not in _ABOUT_US_WHOLE
-
-
-def own_cookies_removed(headers: list[bytes]) -> bytes:
+@lru_cache(maxsize=256)
+def own_cookies_removed(header: bytes) -> bytes:
     kept = []
-    for header in headers:
-        for cookie in header.split(b";"):
-            name = cookie.partition(b"=")[0].strip(b" \t").lower()
-            if cookie.strip(b" \t") and not name.startswith(_OURS):
-                kept.append(cookie.strip(b" \t"))
+    for cookie in header.split(b";"):
+        name = cookie.partition(b"=")[0].strip(b" \t").lower()
+        if cookie.strip(b" \t") and not name.startswith(_OURS):
+            kept.append(cookie.strip(b" \t"))
     return b"; ".join(kept)
 
 
@@ -93,31 +77,24 @@ def cookies_named(headers: list[bytes], name: bytes, most: int = 4) -> list[byte
     return found[:most]
 
 
-def head_outside(answer: Answer, route: Route, framing: Sequence[tuple[bytes, bytes]]) -> bytes:
+def head_outside(answer: Answer, route: Route, framing: Iterable[bytes]) -> bytes:
     """The head as the visitor gets it. `framing` tells how the body ends, or to what the connection changes."""
-    dropped = HOP_BY_HOP | answer.words(b"connection")
-    fields = [_outgoing(field, route) for field in answer.fields if _goes_out(field, dropped, route)]
-    if answer.status in (301, 302, 303, 307, 308):
-        fields = [field for field in fields if field[0].lower() not in (b"cache-control", b"expires", b"pragma")]
-        fields.append((b"Cache-Control", b"no-store"))
-    fields += framing
-    return write_head(b"HTTP/1.1 %d %b" % (answer.status, answer.phrase), fields)
-
-
-def _goes_out(field: Field, dropped: frozenset[bytes] | set[bytes], route: Route) -> bool:
-    small, _, value = field
-    if small == b"set-cookie":
-        return not value.partition(b"=")[0].strip(b" \t").lower().startswith(_OURS)
-    return small not in dropped and not (route.prefix and small in _SHARED_HOST)
-
-
-def _outgoing(field: Field, route: Route) -> tuple[bytes, bytes]:
-    small, name, value = field
-    if small == b"set-cookie":
-        return name, _bound_to_host(value, route.prefix)
-    if small == b"location" and route.strip and value.startswith(b"/") and not value.startswith(b"//"):
-        return name, route.prefix + value
-    return name, value
+    fields, named = answer.fields, answer.connection - _ALWAYS
+    if named or route.prefix:
+        fields = [f for f in fields if f[0].small not in named and not (route.prefix and f[0].is_of_host)]
+    if 300 < answer.status < 309 and answer.status != 304:
+        lines = [line for name, line in fields if name.goes_out and not name.keeps]
+        lines.append(b"Cache-Control: no-store")
+    else:
+        lines = [line for name, line in fields if name.goes_out]
+    for cookie in answer.all(b"set-cookie"):
+        if not cookie.partition(b"=")[0].strip(b" \t").lower().startswith(_OURS):
+            lines.append(b"Set-Cookie: " + _bound_to_host(cookie, route.prefix))
+    for place in answer.all(b"location"):
+        moved = route.strip and place.startswith(b"/") and not place.startswith(b"//")
+        lines.append(b"Location: " + (route.prefix + place if moved else place))
+    lines += framing
+    return write_head(b"HTTP/1.1 %d %b" % (answer.status, answer.phrase), lines)
 
 
 def _bound_to_host(cookie: bytes, prefix: bytes) -> bytes:

@@ -32,6 +32,7 @@ WATCH_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 2.0
 END_SECONDS = 3.0
 MOST_CONNECTIONS = 8192
+MOST_KNOWN, LARGEST_KNOWN = 2048, 1024  # how many hosts and cookies are known by heart, and how large these may be
 COOKIE = b"yard_gate"
 TLS_COOKIE = b"__Host-yard_gate"
 _log = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ class Web:
         self.pages = OwnPages(self)
         self.now = time.monotonic()
         self.stopping = False
+        self._hosts: dict[bytes, Asked] = {}
+        self._proofs: dict[tuple[bytes, str], Proof] = {}
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
@@ -116,9 +119,30 @@ class Web:
         task.add_done_callback(done)
         return task
 
+    def asked(self, request: Request) -> Asked:
+        """What the request is for. Raises UnknownHost."""
+        known = self._hosts.get(request.host)
+        if known is not None:
+            return known
+        asked = self.context.doorway.asked(request.host.decode("latin-1"), request.target.decode("latin-1"))
+        if asked.visit is not None and not asked.prefix:  # told by the host alone
+            if len(self._hosts) >= MOST_KNOWN:
+                self._hosts.clear()
+            self._hosts[request.host] = asked
+        return asked
+
     def proof_of(self, request: Request, peer: str) -> Proof:
-        values = cookies_named(request.all(b"cookie"), self.cookie_name)
-        return Proof(tuple(hashlib.sha256(value).hexdigest() for value in values), address=peer)
+        cookies = request.all(b"cookie")
+        key = (b";".join(cookies), peer)
+        known = self._proofs.get(key)
+        if known is None:
+            values = cookies_named(cookies, self.cookie_name)
+            known = Proof(tuple(hashlib.sha256(value).hexdigest() for value in values), address=peer)
+            if len(self._proofs) >= MOST_KNOWN:
+                self._proofs.clear()
+            if len(key[0]) <= LARGEST_KNOWN:
+                self._proofs[key] = known
+        return known
 
     def answer_ourselves(self, client: Connection, request: Request, asked: Asked, path: str, rest: bytes) -> None:
         talk = OwnTalk(client, request, asked, path)

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpuyard.domain.doorways import FIRST_FREE_PORT, IDE, LAB, LARGEST_PORT, Visit
 from gpuyard.domain.errors import NotFound
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Kind, Workload
-from gpuyard.gateway.web.gate import Permit, running_replicas
+from gpuyard.gateway.web.gate import Permit, Target, running_replicas
 
 SERVICES = (LAB, IDE)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One door of one replica, for one person: connections are never shared between people."""
-
-    replica: str
-    user: str
-    port: int | None = None
-    service: str | None = None
-
-    @property
-    def socket_name(self) -> str | None:
-        return f"{self.service}.sock" if self.service else None
 
 
 def target_of(permit: Permit) -> Target:

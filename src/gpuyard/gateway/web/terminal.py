@@ -115,8 +115,8 @@ class TerminalTalk:
             return
         client.talk = self
         accept = base64.b64encode(hashlib.sha1(key + frames.MAGIC, usedforsecurity=False).digest())
-        fields = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Accept", accept)]
-        client.transport.write(write_head(b"HTTP/1.1 101 Switching Protocols", fields))
+        lines = [b"Upgrade: websocket", b"Connection: Upgrade", b"Sec-WebSocket-Accept: " + accept]
+        client.transport.write(write_head(b"HTTP/1.1 101 Switching Protocols", lines))
         self._say(self._told)
         self._timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._ping)
         self.web.spawn(self._attach(), self.end)

@@ -7,7 +7,7 @@ import asyncio
 import socket
 from typing import Protocol, cast
 
-from gpuyard.gateway.web.targets import Target
+from gpuyard.gateway.web.gate import Target
 
 IDLE_SECONDS = 3.0  # shorter than any server keeps one open, so that we seldom speak into a closed one
 IDLE_MOST = 32
@@ -25,13 +25,13 @@ class Listener(Protocol):
 class Upstream(asyncio.Protocol):
     """One connection."""
 
-    __slots__ = ("idle_since", "last", "listener", "pool", "reused", "target", "transport")
+    __slots__ = ("held", "idle_since", "last", "listener", "pool", "reused", "target", "transport")
     transport: asyncio.Transport
 
     def __init__(self, pool: Pool, target: Target) -> None:
         self.pool, self.target = pool, target
         self.listener: Listener | None = None
-        self.reused, self.last, self.idle_since = False, False, 0.0
+        self.reused, self.last, self.held, self.idle_since = False, False, False, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -58,6 +58,16 @@ class Upstream(asyncio.Protocol):
     def resume_writing(self) -> None:
         if self.listener is not None:
             self.listener.inside_ready()
+
+    def hold(self) -> None:
+        if not self.held:
+            self.held = True
+            self.transport.pause_reading()
+
+    def go_on(self) -> None:
+        if self.held:
+            self.held = False
+            self.transport.resume_reading()
 
     def close(self) -> None:
         self.listener = None
@@ -86,7 +96,7 @@ class Pool:
             upstream.transport.close()
             return
         upstream.idle_since = now
-        upstream.transport.resume_reading()
+        upstream.go_on()
         waiting.append(upstream)
 
     def lost(self, upstream: Upstream) -> None:
