@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 from tests.cli.yard import Yard
+
+from gpuyard.cli.known_hosts import trust
 
 
 def make_key(folder: Path, name: str = "id_ed25519", comment: str = "ann@laptop") -> Path:
@@ -52,3 +55,17 @@ def test_a_private_key_is_not_even_sent(simulated: Yard, tmp_path: Path) -> None
     words = simulated.run("key", "add", "-", stdin="ssh-ed25519-cert-v01@openssh.com AAAA", YARD_LANG="zh")
     assert words.code == 2
     assert "证书" in words.err
+
+
+def test_the_gateways_host_key_is_taken_from_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ssh then takes this key for this address, and no other; a new key of the same address takes its place."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    options = trust("ssh-ed25519 AAAA", "gate.example.com", 8472)
+    file = tmp_path / "gpuyard" / "known_hosts"
+    assert options == ["-o", f'UserKnownHostsFile="{file}"', "-o", "StrictHostKeyChecking=yes"]
+    trust("ssh-ed25519 BBBB", "other.example.com", 22)
+    trust("ssh-ed25519 CCCC", "gate.example.com", 8472)
+    assert file.read_text() == "other.example.com ssh-ed25519 BBBB\n[gate.example.com]:8472 ssh-ed25519 CCCC\n"
+    assert file.stat().st_mode & 0o077 == 0
+    assert trust(None, "gate.example.com", 8472) == []
+    assert trust("ssh-ed25519 AAAA\nevil", "gate.example.com", 8472) == []

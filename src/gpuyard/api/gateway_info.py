@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from gpuyard.access.public_keys import parse_public_key
+from gpuyard.access.public_keys import PublicKey, parse_public_key
 from gpuyard.access.rights import Action
 from gpuyard.api import models
 from gpuyard.api.guard import Caller, Doors, needs
@@ -22,12 +22,13 @@ def gateway(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
     """Null where that door is not open. Without a host, it is the one this server is asked under."""
     folder = caller.parts.data
     told = _note(folder / NOTE) if folder is not None else {}
-    port = told.get("ssh_port")
+    port, key = told.get("ssh_port"), _host_key(folder / HOST_KEY) if folder is not None else None
     return models.GatewayOut(
         url=_text(told.get("url")),
         ssh_host=_text(told.get("ssh_host")),
         ssh_port=port if isinstance(port, int) else None,
-        host_key=_host_key(folder / HOST_KEY) if folder is not None else None,
+        host_key=key.fingerprint if key is not None else None,
+        host_public_key=key.text if key is not None else None,
     )
 
 
@@ -39,9 +40,9 @@ def _note(file: Path) -> Mapping[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _host_key(file: Path) -> str | None:
+def _host_key(file: Path) -> PublicKey | None:
     try:
-        return parse_public_key(file.read_text(encoding="utf-8")).fingerprint
+        return parse_public_key(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, BadInput):
         return None
 

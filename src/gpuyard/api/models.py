@@ -534,6 +534,7 @@ class GatewayOut(Out):
     ssh_host: str | None
     ssh_port: int | None
     host_key: str | None = Field(description="fingerprint of the SSH host key, as ssh shows it at the first visit")
+    host_public_key: str | None = Field(description="the SSH host key itself, as in a known_hosts file")
 
 
 class AuditOut(Out):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from gpuyard.cli.failures import FAILED, Refused
+from gpuyard.cli.known_hosts import trust
 from gpuyard.cli.labels import state_label
 from gpuyard.cli.output import age, local_time, note, number, print_fields, print_json, printable, short_time
 from gpuyard.cli.phrases import say
@@ -189,7 +190,8 @@ def ssh(name: str, command: tuple[str, ...]) -> None:
         raise Refused(say("env.no_ssh"))
     host = way.ssh_host or urlsplit(client.door.url).hostname or "localhost"
     target = f"{found.owner}+{found.name}@{host}"
-    os.execv(program, ["ssh", "-p", str(way.ssh_port), target, *command])  # noqa: S606  a list, no shell
+    options = trust(way.host_public_key, host, way.ssh_port)
+    os.execv(program, ["ssh", "-p", str(way.ssh_port), *options, target, *command])  # noqa: S606  a list, no shell
 
 
 @env.command(help=say("env.stop"))

@@ -327,6 +327,7 @@ class Gateway(Told):
     ssh_host: str | None = None
     ssh_port: int | None = None
     host_key: str | None = None
+    host_public_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
