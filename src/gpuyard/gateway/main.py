@@ -102,7 +102,8 @@ async def serve(config: GatewayConfig) -> None:
     try:
         async with _ssh(config, context, broker) as ssh_port:
             await web.start(listener, _tls(config))
-            gc.freeze()
+            gc.freeze()  # what is loaded stays: it need not be looked through again and again
+            gc.set_threshold(20_000, 20, 50)  # a request leaves no garbage behind that only this would find
             tidying = asyncio.create_task(_tidy_now_and_then(context))
             watching = asyncio.create_task(_end_with_folder(config.run_folder, told_to_end))
             with _said_where(config, port, ssh_port, clock()):

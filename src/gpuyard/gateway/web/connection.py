@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
-from gpuyard.domain.doorways import LAB, OWN, TERMINAL, Asked, UnknownHost, Visit
+from gpuyard.domain.doorways import LAB, OWN, TERMINAL, Asked, UnknownHost, Visit, safe_path
 from gpuyard.gateway.web import answers
 from gpuyard.gateway.web.answers import OwnAnswer
 from gpuyard.gateway.web.exchange import Exchange
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 LATER_BYTES = 64 * 1024  # of further requests, sent before the first is answered
 LINGER_SECONDS = 2.0
-_UNREADABLE = Request(1, [])
+_OWN = OWN.encode()
+_UNREADABLE = Request(1, b"")
 
 
 class Talk(Protocol):
@@ -40,6 +41,7 @@ class Connection(asyncio.Protocol):
         "_buffer",
         "_held",
         "_is_new",
+        "_last",
         "_permit",
         "_route",
         "is_gone",
@@ -62,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         self._held = False
         self._is_new = True
+        self._last: Request | None = None
         self._route: tuple[Asked, Route] | None = None
         self._permit: tuple[list[bytes], Permit] | None = None
 
@@ -189,7 +192,7 @@ class Connection(asyncio.Protocol):
         head, rest = self._buffer[:end], self._buffer[end + 4 :]
         self._buffer = b""
         try:
-            request = read_request(head)
+            request = self._last = read_request(head, self._last)
             asked = self.web.asked(request)
         except BadHead as problem:
             self._refuse(problem)
@@ -201,16 +204,14 @@ class Connection(asyncio.Protocol):
         self._begin(request, asked, rest)
 
     def _begin(self, request: Request, asked: Asked, rest: bytes) -> None:
-        visit, path = asked.visit, request.target.decode("latin-1")
-        if asked.prefix:
-            path = path[len(asked.prefix) :]
-        if visit is None or visit.what == TERMINAL or path.startswith(OWN):
-            self.web.answer_ourselves(self, request, asked, path, rest)
-        elif asked.prefix and not path.startswith("/"):
+        visit, path = asked.visit, request.target[len(asked.prefix) :]
+        if visit is None or visit.what == TERMINAL or path.startswith(_OWN):
+            self.web.answer_ourselves(self, request, asked, path.decode("latin-1"), rest)
+        elif not path.startswith(b"/"):
             if rest or request.has_body:
                 self._refuse(BadHead("this address is not served here", 404))
             else:
-                self.answer(answers.redirect(f"{asked.prefix}/{path}"), request)
+                self.answer(answers.redirect(asked.prefix + safe_path("/" + path.decode("latin-1"))), request)
         else:
             talk = Exchange(self, request, asked, visit)
             self.talk = talk

@@ -91,14 +91,27 @@ class Head:
 
 
 class Request(Head):
-    __slots__ = ("host", "is_safe", "method", "target", "wants_websocket")
+    __slots__ = ("block", "host", "is_safe", "method", "target", "wants_websocket")
 
-    def __init__(self, minor: int, lines: list[bytes], method: bytes = b"GET", target: bytes = b"/") -> None:
-        super().__init__(minor, lines)
+    def __init__(self, minor: int, block: bytes, method: bytes = b"GET", target: bytes = b"/") -> None:
+        super().__init__(minor, block.split(b"\r\n") if block else [])
+        self.block = block
+        self.wants_websocket = b"upgrade" in self.connection and self.get(b"upgrade").lower() == b"websocket"
+        self._read_first_line(method, target)
+
+    def _read_first_line(self, method: bytes, target: bytes) -> None:
         self.method, self.target = method, target
         self.host = b""
         self.is_safe = method in (b"GET", b"HEAD", b"OPTIONS")
-        self.wants_websocket = b"upgrade" in self.connection and self.get(b"upgrade").lower() == b"websocket"
+
+    def again(self, method: bytes, target: bytes) -> Request:
+        """Another request with the very same headers: they need not be read anew."""
+        request = Request.__new__(Request)
+        request.minor, request.block, request.fields, request._read = self.minor, self.block, self.fields, self._read
+        request.length, request.chunked, request.connection = self.length, self.chunked, self.connection
+        request.wants_websocket = self.wants_websocket
+        request._read_first_line(method, target)
+        return request
 
     @property
     def has_body(self) -> bool:
@@ -118,15 +131,19 @@ class Answer(Head):
         self.status, self.phrase = status, phrase
 
 
-def read_request(head: bytes) -> Request:
-    """`head` is everything before the empty line."""
-    if not _is_clean(head):
-        raise BadHead("there are characters in it that may not be there")
-    first, *lines = head.split(b"\r\n")
+def read_request(head: bytes, before: Request | None = None) -> Request:
+    """`head` is everything before the empty line; `before` the last one on the same connection, most often alike."""
+    first, _, block = head.partition(b"\r\n")
     match = _REQUEST.match(first)
     if match is None:
         raise BadHead("the first line is not one of HTTP/1.1")
-    request = Request(int(match.group(3)), lines, match.group(1), match.group(2))
+    method, target, minor = match.group(1), match.group(2), int(match.group(3))
+    if before is not None and before.block == block and before.minor == minor:
+        request = before.again(method, target)
+    else:
+        if not _is_clean(block):
+            raise BadHead("there are characters in it that may not be there")
+        request = Request(minor, block, method, target)
     _read_host(request)
     if request.method in (b"CONNECT", b"TRACE"):
         raise BadHead("this method is not for here", 405)
