@@ -19,6 +19,7 @@ from gpuyard.domain.places import Root
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import MIB
 from gpuyard.domain.workload import Cause, Mount
+from gpuyard.engines.process.supervision import linux
 
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root gives each user a room")
 
@@ -167,6 +168,29 @@ def test_further_roots_are_there_too(tmp_path: Path, make_yard: MakeYard) -> Non
     assert (tmp_path / "nas3" / "user" / "ann" / "f").read_text() == "c\n"
     assert nas.stat().st_mode & 0o777 == 0o711
     assert set(os.listdir("/")) == before
+
+
+@pytest.fixture
+def silent(host_folder: Path) -> Iterator[Path]:
+    """A disk below /mnt that does not answer, as a NAS that is gone: whoever asks it anything waits for ever."""
+    folder = host_folder.parent / f"{host_folder.name}-silent"
+    folder.mkdir()
+    try:
+        device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        pytest.skip("there is no /dev/fuse")
+    try:
+        linux.mount("none", str(folder), "fuse", data=f"fd={device},rootmode=40000,user_id=0,group_id=0")
+        yield folder
+    finally:
+        os.close(device)  # whoever still waits gets an error now
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        folder.rmdir()
+
+
+def test_a_disk_below_mnt_that_does_not_answer_keeps_nothing_from_starting(yard: Yard, silent: Path) -> None:
+    _, log = yard.run("echo hello > /mnt/user/ann/f; cat /mnt/user/ann/f")
+    assert log == "hello\n"
 
 
 @pytest.mark.parametrize("kind", ["closed", "open to all", "a link", "a file", "somebody's"])

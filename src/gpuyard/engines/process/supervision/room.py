@@ -199,7 +199,7 @@ def _hide_and_show(covers: list[str], shown: list[tuple[str, int, bool]]) -> Non
             if os.path.isdir(path):
                 mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=10000")
         elif not _is_visible(path, fd):
-            _make_target(path, fd)
+            _make_target(path, stat.S_ISDIR(os.fstat(fd).st_mode))
             _bind(fd, path, MS_NOSUID | MS_NODEV | (MS_RDONLY if read_only else 0))
 
 
@@ -212,8 +212,8 @@ def _is_visible(path: str, fd: int) -> bool:
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
-def _make_target(path: str, fd: int) -> None:
-    if stat.S_ISDIR(os.fstat(fd).st_mode):
+def _make_target(path: str, is_folder: bool) -> None:
+    if is_folder:
         os.makedirs(path, 0o755, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
@@ -294,27 +294,32 @@ def _rebuild_root() -> None:
     os.chdir("/")
 
 
-_Entry = tuple[str, "int | str"]  # a name, and the thing itself or where a link leads
+_Entry = tuple[str, "int | str", bool]  # a name, the thing itself or where a link leads, and whether it is a folder
 
 
 def _entries(folder: str) -> list[_Entry]:
-    names = os.listdir(folder)
-    if len(names) > _MOST_ENTRIES:
+    """What they are is taken from the folder itself: one may be a NAS that no longer answers, and asking it would keep
+    everybody's work from starting."""
+    with os.scandir(folder) as entries:
+        listed = list(entries)
+    if len(listed) > _MOST_ENTRIES:
         raise RoomProblem(f"nothing can be mounted below {folder}: it has too many entries")
     found: list[_Entry] = []
-    for name in names:
-        path = os.path.join(folder, name)
-        found.append((name, os.readlink(path) if os.path.islink(path) else _look(path)))
+    for entry in listed:
+        if entry.is_symlink():
+            found.append((entry.name, os.readlink(entry.path), False))
+        else:
+            found.append((entry.name, _look(entry.path), entry.is_dir(follow_symlinks=False)))
     return found
 
 
 def _put_back(folder: str, entries: list[_Entry]) -> None:
-    for name, thing in entries:
+    for name, thing, is_folder in entries:
         path = os.path.join(folder, name)
         if isinstance(thing, str):
             os.symlink(thing, path)
             continue
-        _make_target(path, thing)
+        _make_target(path, is_folder)
         _bind(thing, path)
         os.close(thing)
 
