@@ -23,8 +23,7 @@ HOST_KEY = "ssh_host_ed25519_key"
 LOGIN_SECONDS = 30
 KEEPALIVE_SECONDS, KEEPALIVES = 60, 5
 BACKLOG = 128
-# AES-GCM first and alone among the modern ones: the visitor's order decides, most would take ChaCha20, and that is
-# half as fast here. CTR is for clients that know neither.
+# AES only: most visitors would rather have ChaCha20, and their order decides, but it is half as fast here.
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes128-ctr")
 MACS = (
     "hmac-sha2-256-etm@openssh.com",

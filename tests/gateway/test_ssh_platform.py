@@ -1,0 +1,139 @@
+"""SSH into a dev environment of a whole platform, and what of it lasts when the server goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from tests.cli.yard import Yard, wait_until
+
+pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
+
+
+class Place:
+    """A running platform with a person who has a key and an environment."""
+
+    def __init__(self, folder: Path) -> None:
+        home = folder / "home"
+        home.mkdir(parents=True)
+        self.owner = Yard(home, folder / "data")
+        self.up()
+        if os.geteuid() == 0:
+            self.name = "ann"
+            self.owner.good("user", "create", "ann", "--group", "default", "--password-stdin", stdin="a long secret")
+            token = self.owner.good("token", "create", "all", "--user", "ann", "--scope", "admin")
+            self.ann = self.owner.as_user(token)
+        else:
+            self.name, self.ann = "admin", self.owner
+        self.key = home / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
+        self.ann.good("key", "add", str(self.key) + ".pub")
+        self.ann.good("env", "create", "dev")
+        note = self.owner.data / "gateway.json"
+        wait_until(note.exists)
+        self.port = int(json.loads(note.read_text())["ssh_port"])
+        public = (self.owner.data / "ssh_host_ed25519_key.pub").read_text()
+        (home / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {public}")
+
+    def up(self) -> None:
+        self.owner.up("--engine", "process")
+
+    def command(self, *arguments: str, place: str = "dev", options: Sequence[str] = ()) -> list[str]:
+        known = self.key.with_name("known_hosts")
+        fixed = [
+            "-F",
+            "/dev/null",
+            "-o",
+            f"UserKnownHostsFile={known}",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "IdentitiesOnly=yes",
+        ]
+        login = ["-i", str(self.key), "-p", str(self.port), f"{self.name}+{place}@127.0.0.1"]
+        return ["ssh", *options, *fixed, *login, *arguments]
+
+    def ssh(self, *arguments: str, place: str = "dev") -> subprocess.CompletedProcess[str]:
+        command = self.command(*arguments, place=place)
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+        )
+
+    def down(self) -> None:
+        for name in [env["name"] for env in self.ann.json("env", "ls")]:
+            self.ann.run("env", "rm", "--yes", name)
+        self.owner.run("down", "--all")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    if os.geteuid() != 0:
+        pytest.skip("the first admin of a platform without root has a one-time password")
+    there = Place(tmp_path_factory.mktemp("yard"))
+    yield there
+    there.down()
+
+
+def test_an_environment_is_entered_as_its_owner_at_home(place: Place) -> None:
+    ran = place.ssh("id -un; pwd; echo $HOME; exit 6")
+    assert ran.returncode == 6, ran.stderr
+    user, here, home = ran.stdout.split()
+    assert (user, here) == ("ann", home)
+
+
+def test_a_running_job_is_entered_by_its_id(place: Place) -> None:
+    id = place.ann.good("run", "--detach", "--", "sleep", "300").split()[0]
+    place.ann.wait_for(id, "running")
+    ran = place.ssh("echo $YARD_WORKLOAD", place=id)
+    assert ran.stdout == f"{id}\n", ran.stderr
+    place.ann.run("stop", id)
+    place.ann.wait_for(id)
+    assert "not running" in place.ssh("true", place=id).stderr
+
+
+def test_a_stopped_environment_says_so_and_is_entered_again_after_its_start(place: Place) -> None:
+    place.ann.good("env", "create", "second")
+    assert place.ssh("echo in", place="second").stdout == "in\n"
+    place.ann.good("env", "stop", "second")
+    wait_until(lambda: "yard env start second" in place.ssh("true", place="second").stderr)
+    place.ann.good("env", "start", "second")
+    assert place.ssh("echo in", place="second").stdout == "in\n"
+    place.ann.good("env", "rm", "--yes", "second")
+
+
+def test_a_session_outlives_the_server_and_new_ones_begin_without_it(place: Place) -> None:
+    visit = subprocess.Popen(place.command("cat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert visit.stdin is not None
+        assert visit.stdout is not None
+        visit.stdin.write(b"before\n")
+        visit.stdin.flush()
+        assert visit.stdout.readline() == b"before\n"
+        pid = place.owner.pid
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())
+        visit.stdin.write(b"without\n")
+        visit.stdin.flush()
+        assert visit.stdout.readline() == b"without\n"
+        assert place.ssh("echo new").stdout == "new\n"
+        place.up()
+        visit.stdin.write(b"after\n")
+        visit.stdin.flush()
+        assert visit.stdout.readline() == b"after\n"
+        assert place.ssh("echo newer").stdout == "newer\n"
+    finally:
+        visit.communicate(b"", timeout=20)
+    assert visit.returncode == 0
+
+
+def test_the_command_finds_the_door_by_itself(place: Place) -> None:
+    told = place.ann.json("whoami")
+    assert told["user"]["name"] == "ann"
+    listed = place.ann.json("key", "ls")
+    assert listed[0]["last_used_at"] is not None
