@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import tty
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -416,15 +417,13 @@ def test_a_porter_that_never_answers_keeps_only_its_own_waiting(
 def test_a_terminal_that_its_owner_makes_wait_stops_nobody_else(
     place: BrokerPlace, false_porters: list[FalsePorter]
 ) -> None:
-    """He holds a duplicate, lets reading from it block, and takes away what the broker was told there is."""
+    """He holds a duplicate, switches off that it never waits, and reads nothing of what is typed."""
     meddling: list[subprocess.Popen[bytes]] = []
-    code = (
-        "import os, sys\nfd = 0\n"
-        "while True:\n    os.set_blocking(fd, True); os.write(1, b'x'); os.read(fd, 1000); os.set_blocking(fd, True)\n"
-    )
+    code = "import os, time\nwhile True: os.set_blocking(0, True); os.write(1, b'x'); time.sleep(0.01)"
 
     def give_and_keep(sock: socket.socket) -> None:
         master, inner = os.openpty()
+        tty.setraw(inner)
         meddling.append(subprocess.Popen([sys.executable, "-c", code], stdin=master, stdout=inner))
         wire.send(sock, {"ok": True, "pid": 1}, [master])
         os.close(master)
@@ -433,9 +432,14 @@ def test_a_terminal_that_its_owner_makes_wait_stops_nobody_else(
     false_porters.append(FalsePorter(place.make_door(ENV), give_and_keep))
     place.replica(OTHER)
     _, _, evil = _terminal(place)
+    evil.shows(b"xxx")
+    evil.sock.setblocking(True)
+    evil.sock.sendall(frame(b"d", b"y" * 200_000))
     for _ in range(20):
         place.do(place.client.ping(OTHER, "bob"))
         time.sleep(0.05)
+    with pytest.raises(TooMany):
+        place.do(place.client.terminal(ENV, "ann"))
     evil.sock.close()
     for process in meddling:
         process.kill()

@@ -188,7 +188,7 @@ class Visit:
         self._ask_inside(_inner(message), answered)
 
     def _open_shell(self, message: dict[str, Any]) -> None:
-        if self._desk.runs_of(self._user) >= MOST_RUNS_PER_USER:
+        if self._desk.runs_of(self._user) >= MOST_RUNS_PER_USER or self._desk.terminals.alarm.is_blamed(self._user):
             raise Refused("too_many", f"{MOST_RUNS_PER_USER} commands run already")
         self._is_run = True
         modes = _read_modes(message.get("modes"))
@@ -199,7 +199,8 @@ class Visit:
                 wire.close_all(fds)
                 self._answer(told if not told["ok"] else _NO_TERMINAL)
                 return
-            shell = self._shell = Shell(self._desk.loop, self._desk.terminals.alarm, fds[0], self._shell_is_over)
+            shell = Shell(self._desk.loop, self._desk.terminals.alarm, fds[0], self._user, self._shell_is_over)
+            self._shell = shell
             shell.set_up(modes)
             call.stay(self._shell_has_ended)
             self._say(told, [shell.theirs.fileno()])
@@ -294,7 +295,9 @@ class Visit:
             self._answer(told if not told["ok"] else _NO_TERMINAL)
             return
         self._call = None  # it is the terminal's from here on
-        terminal = Terminal(self._desk.loop, self._desk.terminals.alarm, fds[0], call, is_kept=is_kept)
+        terminal = Terminal(
+            self._desk.loop, self._desk.terminals.alarm, fds[0], call, owner=self._user, is_kept=is_kept
+        )
         self._desk.terminals.add(self._user, self._replica, terminal)
         self._attach(terminal, is_new=True)
 

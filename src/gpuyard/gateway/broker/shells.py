@@ -29,8 +29,8 @@ _LAST_WORDS_SECONDS = 10.0
 class Shell:
     """Between the terminal, whose owner holds it too, and a stream that is only ours and the asker's."""
 
-    def __init__(self, loop: Loop, alarm: Alarm, terminal: int, over: Callable[[], None]) -> None:
-        self._loop, self._alarm, self._terminal, self._over = loop, alarm, terminal, over
+    def __init__(self, loop: Loop, alarm: Alarm, terminal: int, owner: str, over: Callable[[], None]) -> None:
+        self._loop, self._alarm, self._terminal, self._owner, self._over = loop, alarm, terminal, owner, over
         self._stream, self.theirs = socket.socketpair()
         self._stream.setblocking(False)
         self._shown = self._typed = b""
@@ -42,8 +42,11 @@ class Shell:
         """The asker's own terminal is set so; keys and modes as SSH numbers them."""
         from gpuyard.gateway.ssh.terminals import set_modes
 
-        with self._alarm:
-            set_modes(self._terminal, modes)
+        try:
+            with self._alarm:
+                set_modes(self._terminal, modes)
+        except Stalled:  # then it stays as the kernel has it
+            return
 
     def resize(self, told: dict[str, Any]) -> None:
         if self._terminal >= 0:
@@ -90,8 +93,12 @@ class Shell:
             with self._alarm:
                 self._serve_terminal()
             self._serve_stream()
-        except (OSError, Stalled):  # the asker has gone, or the owner meddles with it
+        except OSError:  # the asker has gone
             self.close()
+            return
+        except Stalled:
+            if self._alarm.is_meddled_with(self._terminal, self._owner):
+                self.close()
             return
         if self._close_at is not None and self._terminal < 0 and not self._shown:
             self.close()
