@@ -239,6 +239,21 @@ def test_the_same_again_changes_nothing_and_is_not_gone_through(lists: Path) -> 
 
 
 @as_root
+def test_a_share_brought_back_without_its_lists_gets_them_again(lists: Path) -> None:
+    shared(lists, [ANN, BOB])
+    share = lists / "vision"
+    assert can(ANN, WRITE, share)
+    for path in (share, share / "f"):
+        for name in os.listxattr(path):
+            os.removexattr(path, name)
+    os.chown(share / "f", ANN, OLD)
+    (share / "f").chmod(0o660)
+    assert not can(BOB, READ, share)
+    assert shared(lists, [ANN, BOB])
+    assert can(BOB, APPEND, share)
+
+
+@as_root
 def test_an_interrupted_walk_is_done_again(lists: Path) -> None:
     shared(lists, [ANN])
     assert can(ANN, WRITE, lists / "vision")

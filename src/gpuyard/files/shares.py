@@ -56,8 +56,9 @@ class Shares:
         left = False
         for root in self.roots:
             if root.is_dir() and NAME_RULE.fullmatch(group):
-                changed = self._open_top(root, group, gid, members)
-                left = left or changed or self._marks.get(str(root / group)) != _mark(gid, members)
+                if self._open_top(root, group, gid, members):
+                    self._marks.forget(str(root / group))
+                left = left or self._marks.get(str(root / group)) != _mark(gid, members)
         return left
 
     def go_through(self, group: str, gid: int, members: Collection[int], *, is_over: Callable[[], bool]) -> None:
