@@ -2,80 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.yard import Yard, wait_until
+from tests.cli.yard import wait_until
+from tests.gateway.ssh_place import Place
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
-
-
-class Place:
-    """A running platform with a person who has a key and an environment."""
-
-    def __init__(self, folder: Path) -> None:
-        home = folder / "home"
-        home.mkdir(parents=True)
-        self.owner = Yard(home, folder / "data")
-        self.up()
-        if os.geteuid() == 0:
-            self.name = "ann"
-            self.owner.good("user", "create", "ann", "--group", "default", "--password-stdin", stdin="a long secret")
-            token = self.owner.good("token", "create", "all", "--user", "ann", "--scope", "admin")
-            self.ann = self.owner.as_user(token)
-        else:
-            self.name, self.ann = "admin", self.owner
-        self.key = home / "key"
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
-        self.ann.good("key", "add", str(self.key) + ".pub")
-        self.ann.good("env", "create", "dev")
-        note = self.owner.data / "gateway.json"
-        wait_until(note.exists)
-        self.port = int(json.loads(note.read_text())["ssh_port"])
-        public = (self.owner.data / "ssh_host_ed25519_key.pub").read_text()
-        (home / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {public}")
-
-    def up(self) -> None:
-        self.owner.up("--engine", "process")
-
-    def command(self, *arguments: str, place: str = "dev", options: Sequence[str] = ()) -> list[str]:
-        known = self.key.with_name("known_hosts")
-        fixed = [
-            "-F",
-            "/dev/null",
-            "-o",
-            f"UserKnownHostsFile={known}",
-            "-o",
-            "BatchMode=yes",
-            "-o",
-            "IdentitiesOnly=yes",
-        ]
-        login = ["-i", str(self.key), "-p", str(self.port), f"{self.name}+{place}@127.0.0.1"]
-        return ["ssh", *options, *fixed, *login, *arguments]
-
-    def ssh(self, *arguments: str, place: str = "dev") -> subprocess.CompletedProcess[str]:
-        command = self.command(*arguments, place=place)
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
-        )
-
-    def down(self) -> None:
-        for name in [env["name"] for env in self.ann.json("env", "ls")]:
-            self.ann.run("env", "rm", "--yes", name)
-        self.owner.run("down", "--all")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     if os.geteuid() != 0:
-        pytest.skip("the first admin of a platform without root has a one-time password")
-    there = Place(tmp_path_factory.mktemp("yard"))
+        pytest.skip("without root there is only the admin, who has a one-time password here")
+    there = Place(tmp_path_factory.mktemp("yard"), "process")
+    there.ann.good("env", "create", "dev")
     yield there
     there.down()
 
