@@ -22,8 +22,9 @@ from gpuyard.domain.errors import EngineError
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.usage import Progress
 from gpuyard.domain.workload import Cause, Life, Mount
-from gpuyard.engines.process.supervision import processes
+from gpuyard.engines.process.supervision import processes, record
 from tests.engines.places import Yard, is_alive, replica, wait_for
+from tests.engines.porters import PorterPlace, read_all
 
 assert os.geteuid() != 0
 data = Path(sys.argv[1])
@@ -74,6 +75,21 @@ wait_for(lambda: model.exists() and yard.engine.progress({id: None}).get(id) == 
 yard.engine.stop(id, None, 0.0)
 yard.ended(id)
 assert yard.engine.progress({id: None})[id].step == 5
+
+job, env = yard.launch("echo up; sleep 1000", replica(7)), replica(8)
+yard.says(job, "up")
+record.write(str(yard.engine.log_path(job).parent), record.WANTED, {})
+os.kill(yard.supervisor(job), signal.SIGUSR1)
+yard.engine.launch(yard.request(env))
+for id in (job, env):
+    place = PorterPlace(yard.engine.log_path(id).parent)
+    wait_for((place.door / "porter.sock").exists)
+    answer, ears = place.run("echo $YARD_REPLICA; setsid sleep 1000 > /dev/null 2>&1 &")
+    assert read_all(ears).decode().strip() == str(id)
+    yard.engine.stop(id, None, 5.0)
+    assert yard.ended(id)[0].cause is None
+    assert not processes.marked(str(id))
+    place.close()
 
 id = yard.launch("sleep 1000", replica(5))
 wait_for(lambda: yard.look(id).life is Life.RUNNING)

@@ -17,6 +17,7 @@ from gpuyard.domain.reasons import Code, because
 from gpuyard.engines.inside import wire
 
 _PATIENCE_SECONDS = 30.0  # longer than any of the broker's own
+_MOST_TRIES = 200
 _HEAD = struct.Struct(">cI")
 _MOST_FRAME = 2 << 20
 _HUNG_UP = -int(signal.SIGHUP)
@@ -127,6 +128,7 @@ class Broker:
         message = {"replica": replica, "user": user, **wish}
         talk = Talk(self._run)
         try:
+            await talk.open()
             talk.send(message, fds)
             answer, given = await asyncio.wait_for(talk.receive(), _PATIENCE_SECONDS)
         except wire.Malformed as problem:
@@ -196,18 +198,23 @@ class Talk:
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sock.setblocking(False)
         self._run = run
-        self._is_open = False
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
-        if not self._is_open:
-            self._open()
         wire.send(self._sock, message, fds)
 
-    def _open(self) -> None:
+    async def open(self) -> None:
+        for _ in range(_MOST_TRIES):
+            try:
+                self._connect()
+                return
+            except BlockingIOError:  # very many want something of it in this moment
+                await asyncio.sleep(0.01)
+        self._connect()
+
+    def _connect(self) -> None:
         folder = os.open(self._run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._sock.connect(f"/proc/self/fd/{folder}/broker.sock")  # short, however long the folder's path is
-            self._is_open = True
         finally:
             os.close(folder)
 

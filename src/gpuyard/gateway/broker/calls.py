@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _OPENING_SECONDS = 5.0
 _ANSWER_SECONDS = 10.0
 _AGAIN_SECONDS = 0.02
+_REPEATABLE = ("ping", "net", "services")  # asked twice, nothing happens twice
 
 LOST: End = {"ended": 128 + signal.SIGHUP, "signal": int(signal.SIGHUP)}
 
@@ -45,6 +46,7 @@ class Call:
         self._has_asked_for_porter = self._may_open = False
         now = time.monotonic()
         self._until, self._again_at = now + _OPENING_SECONDS, now
+        self._again_until = self._until
 
     def is_waiting(self) -> bool:
         """For the door to open; it wants to be swept soon."""
@@ -61,6 +63,7 @@ class Call:
             self._knock(now)
 
     def _knock(self, now: float) -> None:
+        sock = None
         try:
             sock = self._door.knock()
             wire.send(sock, self._message, self._fds)
@@ -72,6 +75,8 @@ class Call:
                 self._fail("closed", str(problem))
             return
         except (Closed, wire.Gone, wire.Malformed, OSError) as problem:
+            if sock is not None:
+                wire.hang_up(sock)
             self._fail("closed", str(problem))
             return
         self._sock, self._until = sock, now + _ANSWER_SECONDS
@@ -111,10 +116,12 @@ class Call:
             ended(end)
 
     def _lose(self) -> None:
-        if self._answered is not None:
-            self._fail("failed", "the porter went away")
-        else:
+        if self._answered is None:
             self._tell_end(LOST)
+        elif self._message["do"] in _REPEATABLE and time.monotonic() < self._again_until:
+            self._let_go()  # there was a crowd at the door
+        else:
+            self._fail("failed", "the porter went away")
 
     def _fail(self, error: str, detail: str) -> None:
         answered, self._answered = self._answered, None
@@ -125,7 +132,10 @@ class Call:
     def close(self) -> None:
         """Let go. Inside, that hangs up."""
         self._answered = self._ended = None
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._sock is not None:
             self._loop.forget(self._sock.fileno())
-            self._sock.close()
+            wire.hang_up(self._sock)
             self._sock = None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MOST_VISITS = 2048
 MOST_RUNS_PER_USER, MOST_TERMINALS_PER_USER = 64, 32
 _ASKING_SECONDS, _CONNECT_SECONDS = 10.0, 5.0
+_MOST_NETWORKS, _NETWORK_SECONDS = 256, 5.0
 _LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 _NO_TERMINAL = {"ok": False, "error": "failed", "detail": "no terminal came"}
 _PASSED_ON = ("argv", "line", "env", "cwd", "name", "rows", "cols", "term")
@@ -41,6 +42,7 @@ class Desk:
     def __init__(self, loop: Loop, data: str) -> None:
         self.loop, self.data = loop, data
         self.terminals = Terminals(loop, MOST_TERMINALS_PER_USER)
+        self.networks = Networks()
         self._visits: set[Visit] = set()
 
     def receive(self, sock: socket.socket) -> None:
@@ -59,9 +61,34 @@ class Desk:
         for visit in list(self._visits):
             self.loop.guard(_sweeping(visit, now))
         self.terminals.sweep(now)
+        self.networks.sweep(now)
 
     def is_busy(self) -> bool:
         return any(visit.is_waiting() for visit in self._visits) or self.terminals.is_busy()
+
+
+class Networks:
+    """The networks of replicas that were connected to a moment ago."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, tuple[int, float]] = {}
+
+    def find(self, replica: str) -> int | None:
+        found = self._all.get(replica)
+        return found[0] if found else None
+
+    def keep(self, replica: str, network: int) -> None:
+        """It is ours to close from here on."""
+        before = self._all.pop(replica, None)
+        if before:
+            os.close(before[0])
+        self._all[replica] = (network, time.monotonic() + _NETWORK_SECONDS)
+
+    def sweep(self, now: float) -> None:
+        for replica, (network, until) in list(self._all.items()):
+            if now >= until or len(self._all) > _MOST_NETWORKS:
+                del self._all[replica]
+                os.close(network)
 
 
 def _sweeping(visit: Visit, now: float) -> Callable[[], None]:
@@ -225,9 +252,25 @@ class Visit:
         if isinstance(path, str):
             self._connect_to_file(path)
         elif type(port) is int and 1 <= port <= 65535:
-            self._ask_inside({"do": "net"}, lambda answer, fds: self._connect_in(port, answer, fds))
+            self._connect_to_port(port)
         else:
             raise Refused("bad_request", "neither port nor path")
+
+    def _connect_to_port(self, port: int) -> None:
+        """In the network the porter shows us. It stays the same for as long as the replica lives."""
+        network = self._desk.networks.find(self._replica)
+        if network is None:
+            self._ask_inside({"do": "net"}, lambda answer, fds: self._take_network(port, answer, fds))
+        else:
+            self._connect_in(port, network)
+
+    def _take_network(self, port: int, answer: dict[str, Any], fds: list[int]) -> None:
+        if answer.get("ok") is not True or len(fds) != 1 or not doors.is_network(fds[0]):
+            wire.close_all(fds)
+            self._answer(_told(answer if answer.get("ok") is not True else {"ok": False}))
+            return
+        self._desk.networks.keep(self._replica, fds[0])
+        self._connect_in(port, fds[0])
 
     def _connect_to_file(self, path: str) -> None:
         try:
@@ -236,18 +279,14 @@ class Visit:
             raise Refused("refused", str(problem)) from problem
         self._give(sock)
 
-    def _connect_in(self, port: int, answer: dict[str, Any], fds: list[int]) -> None:
-        """With a socket of our own, in the network the porter showed us."""
+    def _connect_in(self, port: int, network: int) -> None:
+        """With a socket of our own."""
         try:
-            if answer.get("ok") is not True or len(fds) != 1 or not doors.is_network(fds[0]):
-                self._answer(_told(answer if answer.get("ok") is not True else {"ok": False}))
-                return
-            self._connecting = Connecting(self._desk.loop, os.dup(fds[0]), port, self._connected)
+            self._connecting = Connecting(self._desk.loop, os.dup(network), port, self._connected)
             self._connecting.begin()
         except PermissionError:  # we may not enter it: ours is not root's broker, and everybody here is one user
+            self._connecting = None
             self._ask_inside({"do": "connect", "port": port}, self._given)
-        finally:
-            wire.close_all(fds)
 
     def _connected(self, sock: socket.socket | None, code: int) -> None:
         self._connecting = None

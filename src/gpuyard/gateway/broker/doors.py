@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -11,7 +12,9 @@ import stat
 import struct
 import sys
 
+from gpuyard.engines.inside import wire
 from gpuyard.engines.process.supervision import processes, record
+from gpuyard.gateway.broker import relays
 
 TYPE_CHECKING = False  # loading typing costs the broker memory
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ _REPLICA = re.compile(r"([A-Za-z0-9_]{1,64})-(\d{1,9})-([A-Za-z0-9_.@]{1,64})-(\
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 _CREDENTIALS = struct.Struct("3i")
 _CLONE_NEWNET = 0x40000000
+_SO_PASSRIGHTS = 83
 _SEQPACKET = socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
 _STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,14 +59,18 @@ class Door:
         return self._connect(SOCKET, _SEQPACKET)
 
     def open_file(self, name: str) -> socket.socket:
-        """A connection to a socket file that lies in the door folder."""
+        """A connection to a socket file that lies in the door folder. Whoever listens there can send bytes through it
+        and nothing else, so that reading from it is safe: see `wire.close_all`."""
         if not _FILE.match(name):
             raise Closed("not the name of a socket in the door folder")
-        return self._connect(name, _STREAM)
+        sock = self._connect(name, _STREAM)
+        return sock if _takes_no_descriptors(sock) else relays.relayed(sock)
 
     def _connect(self, name: str, kind: int) -> socket.socket:
         place = self._find(name)
         sock = socket.socket(socket.AF_UNIX, kind)
+        if kind == _STREAM:
+            _refuse_descriptors(sock)
         try:
             sock.connect(f"/proc/self/fd/{place}")  # the very thing that was looked at
             _, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
@@ -73,7 +81,7 @@ class Door:
             sock.close()
             raise NotYet(str(problem.strerror)) from problem
         except (OSError, Closed) as problem:
-            sock.close()
+            wire.hang_up(sock)
             raise Closed(str(problem)) from problem
         finally:
             os.close(place)
@@ -119,6 +127,19 @@ class Door:
             return False
         finally:
             os.close(fd)
+
+
+def _refuse_descriptors(sock: socket.socket) -> None:
+    """Before it is connected, so that none comes ever. Linux can since 6.16."""
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
+
+
+def _takes_no_descriptors(sock: socket.socket) -> bool:
+    try:
+        return sock.getsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS) == 0
+    except OSError:
+        return False
 
 
 def loopback_socket(network: int, family: int) -> socket.socket:
