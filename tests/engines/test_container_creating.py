@@ -30,7 +30,9 @@ def request(uid: int = FIRST_BLOCK, device: str = "", cards: int = 0, **more: An
 
 
 def plan(asked: LaunchRequest, cards: tuple[Card, ...] = (), network: str | None = "yard-waaaaaaaaa") -> Plan:
-    return Plan(asked, "sha256:1", (Source("/a", "/b"),), cards, ("/dev/nvidiactl",), network, ("init",), 99, "mark")
+    return Plan(
+        asked, "sha256:1", (Source("/a", "/b"),), cards, ("/dev/nvidiactl",), (), network, ("init",), 99, "mark"
+    )
 
 
 def host(asked: LaunchRequest, engine: EngineFacts, **more: Any) -> dict[str, Any]:
@@ -62,7 +64,8 @@ def test_nobody_makes_device_nodes_raw_packets_or_new_rights(engine: EngineFacts
     assert not {"MKNOD", "NET_RAW", "SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"} & set(found["CapAdd"])
     assert found["SecurityOpt"] == ["no-new-privileges"]
     assert not found.get("Privileged")
-    assert not {"PidMode", "UTSMode", "Devices", "CgroupParent", "VolumesFrom", "Binds"} & found.keys()
+    assert found["Devices"] == []
+    assert not {"PidMode", "UTSMode", "CgroupParent", "VolumesFrom", "Binds"} & found.keys()
 
 
 def test_with_podman_the_owner_is_root_over_their_own_numbers_only() -> None:
@@ -85,6 +88,12 @@ def test_the_machines_network_is_used_only_when_no_other_is_given() -> None:
     body = creating.config(plan(request(), network=None), PODMAN)
     assert body["HostConfig"]["NetworkMode"] == "host"
     assert "NetworkingConfig" not in body
+
+
+def test_what_moves_memory_over_the_network_comes_with_the_machines_network_only() -> None:
+    asked = replace(plan(request(), network=None), rdma_nodes=("/dev/infiniband/uverbs0",))
+    devices = creating.config(asked, PODMAN)["HostConfig"]["Devices"]
+    assert [device["PathOnHost"] for device in devices] == ["/dev/infiniband/uverbs0"]
 
 
 def test_the_engines_own_log_stays_small() -> None:

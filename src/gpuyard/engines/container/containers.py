@@ -27,6 +27,7 @@ class Found:
     state: str  # created, running, exited, ...
     pid: int
     exit_code: int
+    layer: str = ""  # the folder with what was changed in it, where the engine tells
 
     @property
     def has_begun(self) -> bool:
@@ -84,8 +85,9 @@ class Containers:
             if problem.is_missing:
                 return None
             raise
-        state = shown["State"]
-        return Found(shown["Id"], str(state["Status"]), int(state.get("Pid") or 0), int(state.get("ExitCode") or 0))
+        state, layer = shown["State"], ((shown.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir") or ""
+        pid, code = int(state.get("Pid") or 0), int(state.get("ExitCode") or 0)
+        return Found(shown["Id"], str(state["Status"]), pid, code, str(layer))
 
     def remove(self, id: str) -> None:
         """With whatever volumes its image asked for. Nothing happens when it is gone."""

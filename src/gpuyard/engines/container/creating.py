@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,8 @@ class Plan:
     image: str  # by id
     sources: tuple[Source, ...]
     cards: tuple[Card, ...]
-    control_nodes: tuple[str, ...]
+    control_nodes: tuple[str, ...]  # with real cards
+    rdma_nodes: tuple[str, ...]  # with the machine's own network
     network: str | None  # None: the machine's own
     command: tuple[str, ...]
     pids_limit: int
@@ -137,7 +139,15 @@ def _host_config(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
     if has_block(plan.request, engine):
         uid = plan.request.uid
         host["UsernsMode"] = f"auto:uidmapping=0:{uid}:{BLOCK},gidmapping=0:{uid}:{BLOCK},size={BLOCK}"
-    return host | card_access(plan, engine)
+    host |= card_access(plan, engine)
+    host["Devices"] = [*host.get("Devices", ()), *(_device(path) for path in plan.rdma_nodes)]
+    return host
+
+
+def first_number(body: Mapping[str, Any]) -> int | None:
+    """Which number root inside has outside; None when it is no other."""
+    found = re.match(r"auto:uidmapping=0:(\d+):", str((body.get("HostConfig") or {}).get("UsernsMode") or ""))
+    return int(found[1]) if found else None
 
 
 def card_access(plan: Plan, engine: EngineFacts) -> dict[str, Any]:

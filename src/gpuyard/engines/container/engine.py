@@ -23,7 +23,7 @@ from gpuyard.domain.workload import Life, ReplicaId, Seen
 from gpuyard.engines.container import creating, inside_request, names
 from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
 from gpuyard.engines.container.containers import Containers
-from gpuyard.engines.container.creating import EngineFacts, Plan
+from gpuyard.engines.container.creating import EngineFacts, Plan, Source
 from gpuyard.engines.container.firewall import Firewall, FirewallProblem
 from gpuyard.engines.container.images import Images
 from gpuyard.engines.container.keeping import Keeping
@@ -51,6 +51,7 @@ T = TypeVar("T")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CGROUPS = Path("/sys/fs/cgroup")
 INSIDE = Path(__file__).parent.parent / "inside"
+RDMA = Path("/dev/infiniband")
 POOL = "10.231.0.0/16"
 _AWAY_SECONDS = 3.0  # so long an engine may be silent before the machine is said to be lost
 _STRAY_SECONDS = 120.0  # a container without a replica is younger than any launch takes
@@ -113,6 +114,7 @@ class ContainerEngine:
         self._settler = Settler(layout, self._containers, self._networks, self._keeping, self._watch, self._news)
         self._is_closed = False
         client.on_news(self._hear_of_engine)
+        self._places.unpin_all()
         self._adopt()
 
     # --- the five verbs -------------------------------------------------------------------------------------------
@@ -137,8 +139,12 @@ class ContainerEngine:
         except EngineAway as problem:
             raise EngineUnsure(because(Code.LAUNCH_FAILED, detail=str(problem), replica=request.id.short)) from problem
         except (Refused, OSError, NoRoom, FirewallProblem) as problem:
+            self._forget_launch(request)
             detail = problem.message if isinstance(problem, Refused) else str(problem)
             raise _launch_failed(request.id, detail) from problem
+        except EngineError:
+            self._forget_launch(request)
+            raise
         finally:
             with self._lock:
                 self._launching.pop(request.id, None)
@@ -317,6 +323,8 @@ class ContainerEngine:
         toolbox = self._places.link("toolbox", self._toolbox().resolve())
         sources = self._places.sources(request, base, cards, str(toolbox), str(self._inside))
         is_host = request.group in self._options.host_network_groups
+        if is_host:
+            sources = (*sources, Source("/sys", "/sys", read_only=True))  # a new one cannot be made for that network
         device = request.allotment.device
         there = [path for path in CONTROL_NODES.get(device, ()) if os.path.exists(path)]
         return Plan(
@@ -325,6 +333,7 @@ class ContainerEngine:
             sources=(*sources, *self._places.pin(request, who)),
             cards=tuple(cards),
             control_nodes=creating.control_nodes(device, cards, there),
+            rdma_nodes=tuple(sorted(map(str, RDMA.glob("*")))) if is_host else (),
             network=None if is_host else self._networks.ensure(request.id.workload),
             command=(*self._python, "-I", "-S", "-E", f"{creating.INSIDE}/porter.py", creating.REQUEST),
             pids_limit=self._options.pids_limit,
@@ -353,6 +362,11 @@ class ContainerEngine:
         if len(given) != len(wanted):
             raise _launch_failed(request.id, f"this machine does not have all of the cards {sorted(wanted)}")
         return given
+
+    def _forget_launch(self, request: LaunchRequest) -> None:
+        """It could not be started: nothing of it can be alive."""
+        if not record.exists(str(self._layout.replica(request.id)), record.STATUS):
+            self._layout.live_mark(request.id).unlink(missing_ok=True)
 
     def _discard(self, request: LaunchRequest, made: str) -> None:
         """It was stopped while it was being made ready."""
@@ -398,6 +412,7 @@ class ContainerEngine:
             self._watch.look_later(id, 5.0)
 
     def _adopt(self) -> None:
+        """Everything that may be alive is looked at: by a new server, and when the engine is back."""
         for id in self._layout.live_ids():
             self._settle_soon(id, 0)
 

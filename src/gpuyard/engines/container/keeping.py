@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gpuyard.engines.container import creating, names
 from gpuyard.engines.container.client import Refused
 from gpuyard.engines.container.containers import Containers
 from gpuyard.engines.container.images import Images
+from gpuyard.engines.container.layers import shift_back
 from gpuyard.engines.container.places import Places
 from gpuyard.engines.process.supervision import record, removal
 
@@ -29,7 +31,8 @@ class Keeping:
         note, digest = self._read(workload), creating.digest(body)
         if note is None or note["image"] != image:
             return self._make(workload, image, body, digest, old=note, base=None)
-        if note["digest"] == digest and self._containers.look(note["container"]) is not None:
+        is_the_same = note["digest"] == digest and not note.get("saving")
+        if is_the_same and self._containers.look(note["container"]) is not None:
             return str(note["container"])
         return self._make(workload, image, body, digest, old=note, base=self._saved(workload, note))
 
@@ -55,6 +58,11 @@ class Keeping:
         if found is None:
             base: str | None = note["base"]
             return base
+        first = note.get("first")
+        if first is not None and found.layer:
+            # From here on it is fit for nothing else: after a crash in between it is saved, not started.
+            record.write(str(self._places.kept(workload)), _NOTE, {**note, "saving": True})
+            shift_back(Path(found.layer), int(first))
         return self._containers.commit(found.id, names.kept_image(workload), str(int(note["number"]) + 1))
 
     def _make(
@@ -72,7 +80,15 @@ class Keeping:
         made = self._containers.create(
             names.kept_name(workload, f"{number}x{digest}"), {**body, "Image": base or body["Image"]}
         )
-        note = {"container": made, "digest": digest, "image": image, "base": base, "number": number}
+        first = creating.first_number(body)
+        note = {
+            "container": made,
+            "digest": digest,
+            "image": image,
+            "base": base,
+            "number": number,
+            "first": first,
+        }
         record.write(str(self._places.kept(workload)), _NOTE, note)
         if old is not None and old["container"] != made:
             self._containers.remove(old["container"])

@@ -127,6 +127,11 @@ class Places:
             if request.keeps is None:
                 folder.rmdir()
 
+    def unpin_all(self) -> None:
+        """What a server that died held for containers it was about to start."""
+        for place in (self._layout.run / "pins").glob("*/*"):
+            _unmount(place)
+
     def _pins(self, request: LaunchRequest) -> Path:
         return self._layout.run / "pins" / (request.keeps or str(request.id))
 
