@@ -182,13 +182,9 @@ def _ulimit(name: str, number: int) -> dict[str, Any]:
 
 
 def _mount(source: Source) -> dict[str, Any]:
-    return {
-        "Type": "bind",
-        "Source": source.outside,
-        "Target": source.inside,
-        "ReadOnly": source.read_only,
-        "BindOptions": {"Propagation": "rprivate"},
-    }
+    """With all that is mounted below it: a part of it alone is more than the kernel lets a user namespace have. How it
+    propagates is left to the engine (privately): podman takes a word on that for a wish to leave out what is below."""
+    return {"Type": "bind", "Source": source.outside, "Target": source.inside, "ReadOnly": source.read_only}
 
 
 def _device(path: str) -> dict[str, str]:
