@@ -27,21 +27,26 @@ doors = Doors(prefix="/api/v1", tags=["workloads"])
 
 @doors.post("/workloads/{ref}/open", response_model=models.OpenOut)
 def open_in_browser(
-    caller: Annotated[Caller, needs(Action.ENTER_WORKLOAD)], ref: Ref, wish: models.OpenIn, request: Request
+    caller: Annotated[Caller, needs(Action.ENTER_WORKLOAD)],
+    ref: Ref,
+    request: Request,
+    wish: models.OpenIn | None = None,
 ) -> Any:
     """An address that leads inside, good for one visit within a minute; the browser then has a cookie of its own."""
+    wish = wish or models.OpenIn()
     what = read_what(wish.what)
     if what is None:
         facts = {"allowed": ["lab", "ide", "terminal", "p8080"], "value": wish.what[:80]}
         raise BadInput(because(Code.BAD_VALUE, at="what", problem=Problem.ONE_OF.value, **facts))
-    doorway = _doorway(caller.parts.data)
-    with caller.parts.database.write() as conn:
+    with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.ENTER_WORKLOAD)
-        _require_live(workload)
-        visit = Visit(workload.id, what)
+    _require_live(workload)
+    doorway, visit = _doorway(caller.parts.data), Visit(workload.id, what)
+    with caller.parts.database.write() as conn:
         code = gates.make_code(conn, caller.actor, visit, caller.now)
         audit.record(conn, caller.actor, Action.ENTER_WORKLOAD, workload.id, caller.now, facts={"what": what})
-    base = doorway.base_for(request.url.hostname or doorway.domain)
+    host = request.url.hostname or doorway.domain
+    base = doorway.base_for(f"[{host}]" if ":" in host else host)
     known = urlencode({"code": code} | ({"next": safe_path(wish.path)} if wish.path else {}))
     return models.OpenOut(url=f"{doorway.root(visit, base)}/.yard/enter?{known}")
 

@@ -183,10 +183,10 @@ def _raw_terminal() -> Iterator[None]:
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     try:
-        tty.setraw(descriptor)
+        tty.setraw(descriptor, termios.TCSADRAIN)  # what is typed ahead is not lost
         yield
     finally:
-        termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 @contextlib.contextmanager
