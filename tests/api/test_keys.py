@@ -99,3 +99,12 @@ def test_where_the_gateway_is_anybody_logged_in_may_ask(server: Yard) -> None:
     assert told == dict.fromkeys(("url", "ssh_host", "ssh_port", "host_key", "host_public_key"))
     with server.client() as stranger:
         assert stranger.get("/api/v1/gateway").status_code == 401
+
+
+def test_a_person_of_the_same_name_does_not_inherit_the_keys(server: Yard) -> None:
+    ann = server.person("key-again")
+    add(ann, new_key())
+    with server.owner as admin:
+        assert admin.delete("/api/v1/users/key-again").status_code == 200
+    again = server.person("key-again")
+    assert again.get(KEYS).json()["items"] == []

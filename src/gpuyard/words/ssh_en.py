@@ -64,11 +64,12 @@ SSH_PROBLEMS: Mapping[str, str] = {
 }
 
 SSH_NOUNS: Mapping[str, str] = {
+    "environment": "environment",
     "key": "SSH key",
     "key.list": "see SSH keys",
     "key.add": "add an SSH key",
     "key.remove": "remove an SSH key",
-    "ssh.sessions": "sessions over one connection",
+    "ssh.sessions": "SSH sessions",
     "ssh.connections": "SSH connections of one person",
     "ssh.forwards": "forwarded connections",
 }

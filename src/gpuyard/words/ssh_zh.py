@@ -57,11 +57,12 @@ SSH_PROBLEMS: Mapping[str, str] = {
 }
 
 SSH_NOUNS: Mapping[str, str] = {
+    "environment": "开发环境",
     "key": "SSH 公钥",
     "key.list": "查看 SSH 公钥",
     "key.add": "添加 SSH 公钥",
     "key.remove": "删除 SSH 公钥",
-    "ssh.sessions": "会话（同一连接内）",
+    "ssh.sessions": " SSH 会话",
     "ssh.connections": " SSH 连接（每人）",
     "ssh.forwards": "转发连接",
 }

@@ -70,6 +70,12 @@ class House:
         self._visitors.add(visitor)
         return True
 
+    def sessions_of(self, user: str) -> int:
+        return sum(visitor.sessions for visitor in self._visitors if visitor.user == user)
+
+    def forwards_of(self, user: str) -> int:
+        return sum(visitor.forwards for visitor in self._visitors if visitor.user == user)
+
     def left(self, visitor: Visitor) -> None:
         self._strangers.discard(visitor)
         self._visitors.discard(visitor)

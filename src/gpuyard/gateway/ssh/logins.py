@@ -14,7 +14,7 @@ from gpuyard.domain.errors import LoginNeeded, NotAllowed
 from gpuyard.domain.people import NAME_RULE, User
 from gpuyard.domain.reasons import Code, because
 from gpuyard.gateway.ssh.names import Address
-from gpuyard.gateway.ssh.places import Target, find_target
+from gpuyard.gateway.ssh.places import Target, find_target, nothing_there
 from gpuyard.store import people, ssh_keys
 from gpuyard.store.database import Connection, Database
 
@@ -96,7 +96,7 @@ class Logins:
                 refused = error
         if refused is not None:
             self._access.note_refusal(actor, refused)
-            raise refused
+            raise nothing_there(address)
         if target.workload != known:
             with self._database.write() as conn:
                 audit.record(conn, now_actor, Action.ENTER_WORKLOAD, target.workload, self._clock())

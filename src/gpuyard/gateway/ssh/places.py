@@ -50,8 +50,13 @@ def _meant(conn: Connection, actor: Actor, address: Address) -> tuple[Workload, 
         return found[0], None
     by_id = workloads.get(conn, place.workload) if place.workload else None
     if by_id is None:
-        raise NotFound(because(Code.NOT_FOUND, what="workload", name=address.shown_place))
+        raise nothing_there(address)
     return by_id, place.replica
+
+
+def nothing_there(address: Address) -> NotFound:
+    """Said of what does not exist, and in the same words of what is somebody else's."""
+    return NotFound(because(Code.NOT_FOUND, what="environment", name=address.shown_place))
 
 
 def environments(conn: Connection, owner: str, name: str | None = None) -> list[Workload]:

@@ -29,7 +29,7 @@ NO_SFTP_SERVER = 97
 LONGEST_VALUE = 256
 LARGEST_SIZE = 4096
 MOST_VARIABLES = 64
-WRITE_HIGH, WRITE_LOW = 512 * 1024, 128 * 1024
+WRITE_HIGH, WRITE_LOW = 256 * 1024, 64 * 1024
 # Looked for inside, in this order: the toolbox's own, then where distributions put it.
 FIND_SFTP = (
     'for p in "${YARD_TOOLBOX:-/opt/yard}/libexec/sftp-server" /usr/lib/openssh/sftp-server '

@@ -28,9 +28,12 @@ from gpuyard.gateway.ssh.sessions import Session
 if TYPE_CHECKING:
     from gpuyard.gateway.ssh.house import House
 
-MOST_SESSIONS, MOST_FORWARDS = 10, 128
+MOST_SESSIONS = 10  # over one connection
+MOST_SESSIONS_PER_USER, MOST_FORWARDS_PER_USER = 48, 128
 MOST_PASSWORDS, MOST_KEYS = 6, 24  # tries over one connection; an agent may hold many keys
-WINDOW, PACKET = 4 * 1024 * 1024, 64 * 1024
+# What may lie here of one channel that nobody reads inside: together with how many channels one person has, the bound
+# of what one person can make this process keep.
+SESSION_WINDOW, FORWARD_WINDOW, PACKET = 2 * 1024 * 1024, 512 * 1024, 64 * 1024
 REKEY_LOOK_SECONDS = 0.02
 PROMPT = {"en": "Password: ", "zh": "密码: "}
 _log = logging.getLogger(__name__)
@@ -51,7 +54,7 @@ class Visitor(asyncssh.SSHServer):
         self._begun: asyncio.Task[Actor] | None = None
         self._entered: str | None = None
         self._sessions: set[Session] = set()
-        self._forwards = 0
+        self.forwards = 0
         self._sources: set[Source] = set()
         self._holds: set[str] = set()
         self._gone = False
@@ -186,14 +189,19 @@ class Visitor(asyncssh.SSHServer):
             self.house.used(self._entered)
 
     def session_requested(self) -> tuple[asyncssh.SSHServerChannel[bytes], Session]:
-        if len(self._sessions) >= MOST_SESSIONS:
-            raise self._no_channel(
-                because(Code.TOO_MANY_AT_ONCE, what="ssh.sessions", limit=MOST_SESSIONS),
-                asyncssh.OPEN_RESOURCE_SHORTAGE,
-            )
+        for limit, there in (
+            (MOST_SESSIONS, self.sessions),
+            (MOST_SESSIONS_PER_USER, self.house.sessions_of(self.user)),
+        ):
+            if there >= limit:
+                raise self._too_many("ssh.sessions", limit)
         session = Session(self)
         self._sessions.add(session)
-        return self._connection.create_server_channel(None, "strict", WINDOW, PACKET), session
+        return self._connection.create_server_channel(None, "strict", SESSION_WINDOW, PACKET), session
+
+    @property
+    def sessions(self) -> int:
+        return len(self._sessions)
 
     def session_over(self, session: Session) -> None:
         self._sessions.discard(session)
@@ -205,13 +213,10 @@ class Visitor(asyncssh.SSHServer):
         if not is_own_loopback(dest_host, dest_port):
             target = f"{dest_host[:100]}:{dest_port}"
             raise self._no_channel(because(Code.NO_FORWARDING, what="tcp", target=target))
-        if self._forwards >= MOST_FORWARDS:
-            raise self._no_channel(
-                because(Code.TOO_MANY_AT_ONCE, what="ssh.forwards", limit=MOST_FORWARDS),
-                asyncssh.OPEN_RESOURCE_SHORTAGE,
-            )
-        self._forwards += 1
-        channel = self._connection.create_tcp_channel(None, "strict", WINDOW, PACKET)
+        if self.house.forwards_of(self.user) >= MOST_FORWARDS_PER_USER:
+            raise self._too_many("ssh.forwards", MOST_FORWARDS_PER_USER)
+        self.forwards += 1
+        channel = self._connection.create_tcp_channel(None, "strict", FORWARD_WINDOW, PACKET)
         return channel, self._forward(dest_port)
 
     async def _forward(self, port: int) -> Forward:
@@ -231,7 +236,7 @@ class Visitor(asyncssh.SSHServer):
         return Forward(self, connected)
 
     def forward_over(self) -> None:
-        self._forwards -= 1
+        self.forwards -= 1
 
     # --- what nobody gets -----------------------------------------------------------------------------------------
 
@@ -257,6 +262,10 @@ class Visitor(asyncssh.SSHServer):
         self, reason: Reason, code: int = asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED
     ) -> asyncssh.ChannelOpenError:
         return asyncssh.ChannelOpenError(code, words.say(reason, self.house.language))
+
+    def _too_many(self, what: str, limit: int) -> asyncssh.ChannelOpenError:
+        reason = because(Code.TOO_MANY_AT_ONCE, what=what, limit=limit)
+        return self._no_channel(reason, asyncssh.OPEN_RESOURCE_SHORTAGE)
 
     def _remark(self, reason: Reason) -> None:
         """A listening port cannot be refused with words: they are said where the next session begins."""
