@@ -21,6 +21,8 @@ from gpuyard.store.feed import prune
 log = logging.getLogger(__name__)
 
 TIDY_SECONDS = 3600.0
+LOOK_SECONDS = 60.0
+CLEAR_OUT_SECONDS = 3.0  # what its owner removed should be gone when they look
 DAY = 86400.0
 WORKDIR_GRACE_SECONDS = DAY  # a folder is shipped shortly before the job that names it
 DELETE_AT_ONCE = 200
@@ -45,18 +47,21 @@ class Housekeeper:
         self._over = threading.Event()
 
     def run(self) -> None:
-        while not self._over.wait(60.0):
+        next_look = time.monotonic() + LOOK_SECONDS
+        while not self._over.wait(CLEAR_OUT_SECONDS):
             try:
-                self.look()
+                self.clear_out()
+                if time.monotonic() >= next_look:
+                    next_look = time.monotonic() + LOOK_SECONDS
+                    self.look()
             except (YardError, OSError):
-                log.exception("housekeeping failed; trying again in a minute")
+                log.exception("housekeeping failed; trying again soon")
 
     def end(self) -> None:
         self._over.set()
 
     def look(self) -> None:
         now = self._clock()
-        self.clear_out()
         if self._backup_is_due(now):
             self.back_up(now)
         marker = self._backups / ".tidied"
