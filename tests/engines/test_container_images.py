@@ -1,0 +1,251 @@
+"""Images: only names of images are names, they come from registries and archives, and failures say what to do."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from tests.engines.containers import IMAGE, ContainerYard, image_of_busybox
+from tests.engines.places import replica
+
+from gpuyard.domain.errors import EngineError
+from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.workload import Life
+from gpuyard.engines.container.images import cause_of, full_names, is_reference
+from gpuyard.engines.seam import KeepsImages
+
+REGISTRY_PORT = 5999
+REGISTRY = f"localhost:{REGISTRY_PORT}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "--help", "-v/:/x", "a b", "a/B", "../x", "/etc/passwd", "dir:/", "docker-archive:/etc/passwd", "oci:x"),
+        *("http://x/y", "x@sha256:12/..", "x:../y", "containers-storage:x", "x\n", "x;id", "$(id)", "`id`", "x" * 600),
+    ],
+)
+def test_what_is_no_image_name_is_never_asked_for(container_yard: ContainerYard, name: str) -> None:
+    assert not is_reference(name)
+    with pytest.raises(EngineError):
+        container_yard.launch("true", replica(), image=name)
+    with pytest.raises(EngineError):
+        container_yard.engine.pull_image(name, print)
+    assert container_yard.engine.remove_image(name) is False
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("python:3.12", "docker.io/library/python:3.12"),
+        ("nvidia/cuda", "docker.io/nvidia/cuda:latest"),
+        ("quay.io/a/b:1", "quay.io/a/b:1"),
+        ("localhost/a:1", "localhost/a:1"),
+        ("reg:5000/a", "reg:5000/a:latest"),
+    ],
+)
+def test_a_short_name_means_the_usual_registry_unless_it_is_here(name: str, full: str) -> None:
+    assert full_names(name)[-1] == full
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("reading manifest 9 in docker.io/library/x: manifest unknown", "not_found"),
+        ("requested access to the resource is denied", "denied"),
+        ("unauthorized: authentication required", "denied"),
+        ("dial tcp: lookup registry-1.docker.io: no such host", "unreachable"),
+        ("pinging container registry localhost:5000: connection refused", "unreachable"),
+        ("http: server gave HTTP response to HTTPS client", "unreachable"),
+        ("write /var/x: no space left on device", "disk_full"),
+        ("the moon is down", "other"),
+    ],
+)
+def test_why_a_pull_failed_is_understood(message: str, cause: str) -> None:
+    assert cause_of(message) == cause
+
+
+# --- a registry -------------------------------------------------------------------------------------------------------
+
+
+class Registry:
+    """As much of one as a pull needs: one good image, one that may not be had, one that never comes."""
+
+    def __init__(self) -> None:
+        layer = image_of_busybox({"etc/pulled": "yes"})
+        rootfs = {"type": "layers", "diff_ids": [_digest(layer)]}
+        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": rootfs}).encode()
+        kind = "application/vnd.docker.distribution.manifest.v2+json"
+        self.manifest = json.dumps(
+            {
+                "schemaVersion": 2,
+                "mediaType": kind,
+                "config": _part("application/vnd.docker.container.image.v1+json", config),
+                "layers": [_part("application/vnd.docker.image.rootfs.diff.tar", layer)],
+            }
+        ).encode()
+        self.kind = kind
+        self.blobs = {_digest(blob): blob for blob in (layer, config)}
+        self.go_on = threading.Event()
+        self.pulls = 0
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _part(kind: str, data: bytes) -> dict[str, object]:
+    return {"mediaType": kind, "size": len(data), "digest": _digest(data)}
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    made = Registry()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(with_body=True)
+
+        def do_HEAD(self) -> None:
+            self._answer(with_body=False)
+
+        def _answer(self, *, with_body: bool) -> None:
+            status, kind, body = self._find()
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Docker-Content-Digest", _digest(body))
+            self.end_headers()
+            if with_body:
+                self.wfile.write(body)
+
+        def _find(self) -> tuple[int, str, bytes]:
+            parts = self.path.strip("/").split("/")
+            if parts == ["v2"]:
+                return 200, "application/json", b"{}"
+            if parts[1] == "slow":
+                made.go_on.wait(30)
+            if parts[1] == "secret":
+                return 401, "application/json", _error("UNAUTHORIZED", "authentication required")
+            if parts[1] in ("good", "slow") and parts[2] == "manifests" and parts[3] in ("1", _digest(made.manifest)):
+                made.pulls += self.command == "GET"
+                return 200, made.kind, made.manifest
+            if parts[1] in ("good", "slow") and parts[2] == "blobs" and parts[3] in made.blobs:
+                return 200, "application/octet-stream", made.blobs[parts[3]]
+            return 404, "application/json", _error("MANIFEST_UNKNOWN", "manifest unknown")
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", REGISTRY_PORT), Answers)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.go_on.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def _error(code: str, message: str) -> bytes:
+    return json.dumps({"errors": [{"code": code, "message": message}]}).encode()
+
+
+def test_an_image_that_is_not_here_is_pulled_for_the_work_that_names_it(
+    container_yard: ContainerYard, registry: Registry
+) -> None:
+    assert isinstance(container_yard.engine, KeepsImages)
+    name = f"{REGISTRY}/good:1"
+    assert container_yard.run("cat /etc/pulled", replica(0), image=name)[1] == "yes"
+    pulls = registry.pulls
+    assert name in [held.name for held in container_yard.engine.images()]
+    assert container_yard.run("cat /etc/pulled", replica(1), image=name)[1] == "yes"
+    assert registry.pulls == pulls
+    container_yard.wait_for(lambda: container_yard.containers() == [], "the end of all that uses it")
+    assert container_yard.engine.remove_image(name)
+    assert name not in [held.name for held in container_yard.engine.images()]
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        (f"{REGISTRY}/gone:1", "not_found"),
+        (f"{REGISTRY}/good:2", "not_found"),
+        (f"{REGISTRY}/secret:1", "denied"),
+        ("localhost:5998/good:1", "unreachable"),
+    ],
+)
+def test_a_failed_pull_says_which_image_and_why(
+    container_yard: ContainerYard, registry: Registry, image: str, why: str
+) -> None:
+    with pytest.raises(EngineError) as refused:
+        container_yard.launch("true", replica(), image=image)
+    reason = refused.value.reason
+    assert reason.code is Code.PULL_FAILED
+    assert (reason.facts["image"], reason.facts["why"], reason.facts["replica"]) == (image, why, "worker-0")
+    assert container_yard.look(replica()).life is Life.ABSENT
+
+
+def test_while_it_is_pulled_the_replica_is_starting_and_says_so_and_can_be_stopped(
+    container_yard: ContainerYard, registry: Registry
+) -> None:
+    name, id = f"{REGISTRY}/slow:1", replica()
+    launch = threading.Thread(target=container_yard.launch, args=("echo ran", id), kwargs={"image": name})
+    launch.start()
+    container_yard.wait_for(lambda: container_yard.look(id).reason, "a reason")
+    seen = container_yard.look(id)
+    assert (seen.life, seen.reason) == (Life.STARTING, because(Code.PULLING, image=name, replica="worker-0"))
+    assert container_yard.run("echo beside", replica(1))[1] == "beside\n"
+    container_yard.engine.stop(id, None, 0.0)
+    assert container_yard.look(id).life is Life.ABSENT
+    registry.go_on.set()
+    launch.join()
+    assert container_yard.look(id).life is Life.ABSENT
+    assert container_yard.log(id) == ""
+    container_yard.engine.remove_image(name)
+
+
+def test_steps_of_a_pull_are_told(container_yard: ContainerYard, registry: Registry) -> None:
+    told: list[str] = []
+    container_yard.engine.pull_image(f"{REGISTRY}/good:1", told.append)
+    assert told[0] == f"{REGISTRY}/good:1"
+    container_yard.engine.remove_image(f"{REGISTRY}/good:1")
+
+
+def test_an_archive_is_loaded_and_its_images_named(container_yard: ContainerYard) -> None:
+    container_yard.podman.command("tag", IMAGE, "localhost/saved:7")
+    path = container_yard.data.parent / "saved.tar"
+    container_yard.podman.command("save", "--output", str(path), "localhost/saved:7")
+    assert container_yard.engine.remove_image("localhost/saved:7")
+    with path.open("rb") as archive:
+        loaded = container_yard.engine.load_image(iter(lambda: archive.read(65536), b""))
+    assert list(loaded) == ["localhost/saved:7"]
+    assert container_yard.engine.remove_image("saved:7")
+    assert not container_yard.engine.remove_image("saved:7")
+
+
+def test_what_is_no_archive_is_refused_in_words(container_yard: ContainerYard) -> None:
+    with pytest.raises(EngineError) as refused:
+        container_yard.engine.load_image(io.BytesIO(b"not an archive"))
+    assert refused.value.reason.code is Code.ENGINE_CANNOT
+
+
+def test_an_image_in_use_is_not_removed(container_yard: ContainerYard) -> None:
+    container_yard.podman.load("localhost/used:1")
+    id = container_yard.launch("sleep 600", replica(), image="localhost/used:1")
+    with pytest.raises(EngineError):
+        container_yard.engine.remove_image("localhost/used:1")
+    assert container_yard.look(id).life is Life.RUNNING
+
+
+def test_each_image_is_told_with_its_size_and_age(container_yard: ContainerYard) -> None:
+    held = next(held for held in container_yard.engine.images() if held.name == IMAGE)
+    assert held.size > 1 << 20
+    assert held.created_at <= time.time()
+    assert held.id
