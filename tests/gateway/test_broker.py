@@ -438,7 +438,7 @@ def test_a_terminal_that_its_owner_makes_wait_stops_nobody_else(
     for _ in range(20):
         place.do(place.client.ping(OTHER, "bob"))
         time.sleep(0.05)
-    with pytest.raises(TooMany):
+    with pytest.raises(Unavailable):
         place.do(place.client.terminal(ENV, "ann"))
     evil.sock.close()
     for process in meddling:

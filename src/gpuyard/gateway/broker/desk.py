@@ -10,6 +10,7 @@ import time
 from gpuyard.engines.inside import wire
 from gpuyard.engines.inside.loop import WRITE
 from gpuyard.gateway.broker import doors
+from gpuyard.gateway.broker.alarm import Alarm
 from gpuyard.gateway.broker.calls import LOST, Call
 from gpuyard.gateway.broker.shells import Shell
 from gpuyard.gateway.broker.terminals import Terminal, Terminals, read_size
@@ -41,6 +42,7 @@ class Refused(Exception):
 class Desk:
     def __init__(self, loop: Loop, data: str) -> None:
         self.loop, self.data = loop, data
+        self.alarm = Alarm()
         self.terminals = Terminals(loop, MOST_TERMINALS_PER_USER)
         self.networks = Networks()
         self._visits: set[Visit] = set()
@@ -184,6 +186,8 @@ class Visit:
         wishes[wish](message)
 
     def _ask_inside(self, message: dict[str, Any], answered: Callable[[dict[str, Any], list[int]], None]) -> None:
+        if self._desk.alarm.is_blamed(self._replica):
+            raise doors.Closed("what came out of it kept others waiting")
         door = doors.Door(self._desk.data, self._replica)
         if self._call is not None:
             self._call.close()
@@ -215,7 +219,7 @@ class Visit:
         self._ask_inside(_inner(message), answered)
 
     def _open_shell(self, message: dict[str, Any]) -> None:
-        if self._desk.runs_of(self._user) >= MOST_RUNS_PER_USER or self._desk.terminals.alarm.is_blamed(self._user):
+        if self._desk.runs_of(self._user) >= MOST_RUNS_PER_USER:
             raise Refused("too_many", f"{MOST_RUNS_PER_USER} commands run already")
         self._is_run = True
         modes = _read_modes(message.get("modes"))
@@ -226,7 +230,7 @@ class Visit:
                 wire.close_all(fds)
                 self._answer(told if not told["ok"] else _NO_TERMINAL)
                 return
-            shell = Shell(self._desk.loop, self._desk.terminals.alarm, fds[0], self._user, self._shell_is_over)
+            shell = Shell(self._desk.loop, self._desk.alarm, fds[0], self._replica, self._shell_is_over)
             self._shell = shell
             shell.set_up(modes)
             call.stay(self._shell_has_ended)
@@ -334,9 +338,7 @@ class Visit:
             self._answer(told if not told["ok"] else _NO_TERMINAL)
             return
         self._call = None  # it is the terminal's from here on
-        terminal = Terminal(
-            self._desk.loop, self._desk.terminals.alarm, fds[0], call, owner=self._user, is_kept=is_kept
-        )
+        terminal = Terminal(self._desk.loop, self._desk.alarm, fds[0], call, replica=self._replica, is_kept=is_kept)
         self._desk.terminals.add(self._user, self._replica, terminal)
         self._attach(terminal, is_new=True)
 

@@ -12,7 +12,8 @@ import termios
 import time
 
 from gpuyard.engines.inside.loop import READ, WRITE
-from gpuyard.gateway.broker.terminals import Alarm, Stalled, read_size
+from gpuyard.gateway.broker.alarm import Alarm, Stalled
+from gpuyard.gateway.broker.terminals import read_size
 
 TYPE_CHECKING = False  # loading typing costs the broker memory
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ _LAST_WORDS_SECONDS = 10.0
 class Shell:
     """Between the terminal, whose owner holds it too, and a stream that is only ours and the asker's."""
 
-    def __init__(self, loop: Loop, alarm: Alarm, terminal: int, owner: str, over: Callable[[], None]) -> None:
-        self._loop, self._alarm, self._terminal, self._owner, self._over = loop, alarm, terminal, owner, over
+    def __init__(self, loop: Loop, alarm: Alarm, terminal: int, replica: str, over: Callable[[], None]) -> None:
+        self._loop, self._alarm, self._terminal, self._replica, self._over = loop, alarm, terminal, replica, over
         self._stream, self.theirs = socket.socketpair()
         self._stream.setblocking(False)
         self._shown = self._typed = b""
@@ -97,7 +98,7 @@ class Shell:
             self.close()
             return
         except Stalled:
-            if self._alarm.is_meddled_with(self._terminal, self._owner):
+            if self._alarm.is_meddled_with(self._terminal, self._replica):
                 self.close()
             return
         if self._close_at is not None and self._terminal < 0 and not self._shown:

@@ -11,7 +11,6 @@ import fcntl
 import json
 import os
 import secrets
-import signal
 import socket
 import struct
 import termios
@@ -19,6 +18,7 @@ import time
 from collections import deque
 
 from gpuyard.engines.inside.loop import READ, WRITE
+from gpuyard.gateway.broker.alarm import Alarm, Stalled
 
 TYPE_CHECKING = False  # loading typing costs the broker memory
 if TYPE_CHECKING:
@@ -35,55 +35,19 @@ _MOST_TYPED = 256 << 10
 _MOST_FRAME = 1 << 20
 _PIECE = 64 << 10
 _SLOT_SECONDS, _SLOT_BYTES = 0.05, 1 << 20  # a shell that floods gets no more of the broker's time than this
-_STALL_SECONDS, _DRAIN_SECONDS = 0.1, 0.5
-_BLAMED_SECONDS = 60.0
+_DRAIN_SECONDS = 0.5
 _LAST_WORDS_SECONDS = 10.0
 _HEAD = struct.Struct(">cI")
-
-
-class Stalled(Exception):
-    """A terminal kept us waiting although it was ready: its owner meddles with it."""
-
-
-class Alarm:
-    """A terminal's owner holds it too and can make reading from it wait. Not for longer than this, and not often."""
-
-    def __init__(self) -> None:
-        self._is_set = False
-        self._blamed: dict[str, float] = {}
-        signal.signal(signal.SIGALRM, self._ring)
-
-    def is_meddled_with(self, terminal: int, owner: str) -> bool:
-        """Asked after it rang: on a machine that is very busy it may have rung for no reason."""
-        if not os.get_blocking(terminal):
-            return False
-        self._blamed[owner] = time.monotonic() + _BLAMED_SECONDS
-        return True
-
-    def is_blamed(self, owner: str) -> bool:
-        return self._blamed.get(owner, 0.0) > time.monotonic()
-
-    def _ring(self, number: int, frame: object) -> None:
-        if self._is_set:
-            raise Stalled
-
-    def __enter__(self) -> None:
-        self._is_set = True
-        signal.setitimer(signal.ITIMER_REAL, _STALL_SECONDS)
-
-    def __exit__(self, *_: object) -> None:
-        self._is_set = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class Terminal:
     """One shell. Everybody who is attached sees the same."""
 
-    def __init__(self, loop: Loop, alarm: Alarm, fd: int, call: Call, *, owner: str, is_kept: bool) -> None:
+    def __init__(self, loop: Loop, alarm: Alarm, fd: int, call: Call, *, replica: str, is_kept: bool) -> None:
         self.id = secrets.token_urlsafe(12)
         self.since = time.time()
         self._loop, self._alarm, self._fd, self._call = loop, alarm, fd, call
-        self._owner, self._is_kept = owner, is_kept
+        self._replica, self._is_kept = replica, is_kept
         self._listeners: set[Listener] = set()
         self._replay: deque[bytes] = deque()
         self._replay_bytes = 0
@@ -158,7 +122,7 @@ class Terminal:
                 self.close()
             self._close_fd()
         except Stalled:
-            if self._alarm.is_meddled_with(self._fd, self._owner):
+            if self._alarm.is_meddled_with(self._fd, self._replica):
                 self.close()
 
     def _write(self) -> None:
@@ -333,7 +297,6 @@ class Terminals:
 
     def __init__(self, loop: Loop, most_per_user: int) -> None:
         self._loop, self._most = loop, most_per_user
-        self.alarm = Alarm()
         self._all: dict[tuple[str, str], dict[str, Terminal]] = {}
 
     def add(self, user: str, replica: str, terminal: Terminal) -> None:
@@ -348,8 +311,6 @@ class Terminals:
         return [terminal for terminal in self._all.get((user, replica), {}).values() if not terminal.is_over]
 
     def has_room_for(self, user: str) -> bool:
-        if self.alarm.is_blamed(user):
-            return False
         held = sum(len(terminals) for (owner, _), terminals in self._all.items() if owner == user)
         return held < self._most
 
