@@ -17,6 +17,7 @@ from tests.engines.places import PATIENCE_SECONDS
 
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Allotment, CardShare
+from gpuyard.domain.errors import EngineUnsure
 from gpuyard.domain.people import BLOCK, FIRST_BLOCK
 from gpuyard.domain.resources import MIB
 from gpuyard.domain.workload import Life, ReplicaId, Seen
@@ -158,8 +159,15 @@ class ContainerYard:
         )
 
     def launch(self, script: str, id: ReplicaId, **more: Any) -> ReplicaId:
-        self.engine.launch(self.request(id, "sh", "-c", script, **more))
-        return id
+        """As control does it: when nobody knows what came of it, it is asked for again."""
+        request, until = self.request(id, "sh", "-c", script, **more), time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                self.engine.launch(request)
+                return id
+            except EngineUnsure:
+                assert time.monotonic() < until
+                time.sleep(0.2)
 
     def look(self, id: ReplicaId) -> Seen:
         return self.engine.observe({id: None})[id]

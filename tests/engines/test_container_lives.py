@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -55,16 +54,7 @@ def test_work_goes_on_while_the_engines_service_is_killed_and_new_work_starts_so
     first = running(container_yard, "sleep 600")
     os.kill(service_pid(container_yard), signal.SIGKILL)
     assert container_yard.look(first).life is Life.RUNNING
-    second = replica(1)
-
-    def starts() -> bool:
-        try:
-            container_yard.launch("echo again", second)
-        except EngineUnsure:
-            return False
-        return True
-
-    container_yard.wait_for(starts, "a start")
+    second = container_yard.launch("echo again", replica(1))
     assert container_yard.ended(second)[1] == "again\n"
     assert container_yard.look(first).life is Life.RUNNING
 
@@ -82,16 +72,14 @@ def test_an_engine_that_hangs_holds_nobody_up(container_yard: ContainerYard) -> 
     id = running(container_yard, "trap 'exit 9' TERM; while true; do sleep 0.1; done")
     with hanging(service_pid(container_yard)):
         container_yard.wait_for(lambda: container_yard.engine.nodes()[0].state is NodeState.LOST, "trouble")
-        before = time.monotonic()
         assert container_yard.look(id).life is Life.RUNNING
         assert container_yard.engine.sweep([id]) == []
         with pytest.raises(EngineUnsure):
-            container_yard.launch("true", replica(1))
+            container_yard.engine.launch(container_yard.request(replica(1), "true"))
         with pytest.raises(EngineError):
             container_yard.engine.images()
         container_yard.engine.stop(id, None, 5.0)
         container_yard.wait_for(lambda: container_yard.look(id).life is Life.ENDED, "an end without the engine")
-        assert time.monotonic() - before < 15.0
     assert container_yard.look(id).exit_code == 9
     container_yard.wait_for(lambda: container_yard.engine.nodes()[0].state is NodeState.READY, "the engine's return")
     assert container_yard.run("echo well", replica(2))[1] == "well\n"

@@ -65,6 +65,8 @@ def test_a_file_handed_over_in_the_groups_folder_keeps_its_owner(container_yard:
         "mknod /tmp/disk b 254 0",
         "mount -t tmpfs none /mnt",
         "mount -t proc none /proc",
+        "unshare -U true",
+        "unshare -n true",
         "ping -c 1 -w 1 127.0.0.1",
         "echo 1 > /proc/sys/kernel/core_pattern",
         "echo b > /proc/sysrq-trigger",

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 USUAL_SECONDS = 20.0
-_KNOCK_SECONDS = 2.0  # an engine that does not even answer a knock in this time hangs
+_KNOCK_SECONDS = 4.0  # an engine that does not even answer a knock in this time hangs
 _REST_WELL, _REST_AWAY = 3.0, 0.3
 _NO_CONNECTION = 900  # aiodocker's own number
 

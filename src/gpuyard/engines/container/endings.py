@@ -26,7 +26,7 @@ def read_end(door: str) -> dict[str, Any] | None:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
         told = json.loads(os.read(fd, _MOST_BYTES))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     finally:
         os.close(fd)

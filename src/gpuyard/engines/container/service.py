@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import shutil
@@ -16,8 +17,9 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from gpuyard.engines.container import names
+from gpuyard.engines.container import names, seccomp
 from gpuyard.engines.process.supervision import processes
 
 log = logging.getLogger(__name__)
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 RUN = Path("/run")
 _START_SECONDS = 20.0
 _HANGS_SECONDS = 20.0  # so long it may be silent before it is replaced; its containers do not notice
+_PROFILES = (Path("/etc/containers/seccomp.json"), Path("/usr/share/containers/seccomp.json"))
 _RUNTIMES = ("crun", "runc")
 
 
@@ -123,7 +126,11 @@ class OwnService:
     def _write_settings(self) -> None:
         self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
         runtime = next((name for name in _RUNTIMES if shutil.which(name)), "")
-        _write(self._home / "containers.conf", _containers_conf(self._home, self._run, runtime))
+        profile = _seccomp_profile()
+        if profile is not None:
+            _write(self._home / "seccomp.json", json.dumps(seccomp.tightened(profile)))
+        own_conf = _containers_conf(self._home, self._run, runtime, has_profile=profile is not None)
+        _write(self._home / "containers.conf", own_conf)
         _write(self._home / "storage.conf", _storage_conf(self._home, self._run))
         _write(self._home / "registries.conf", _registries_conf(self._insecure))
         _bound(self._home / "podman.log", 1 << 20)
@@ -135,14 +142,24 @@ def _proxies() -> dict[str, str]:
     return {name: os.environ[name] for name in known if name in os.environ}
 
 
-def _containers_conf(home: Path, run: Path, runtime: str) -> str:
+def _seccomp_profile() -> dict[str, Any] | None:
+    """The list that podman brings with it."""
+    for path in _PROFILES:
+        if path.exists():
+            profile: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return profile
+    return None
+
+
+def _containers_conf(home: Path, run: Path, runtime: str, *, has_profile: bool) -> str:
     """Locks in files: those in shared memory are one set for all stores of a machine, and a new store's first start
     would free everybody's. What lies in `run` must be gone after a reboot."""
     chosen = f'runtime = "{runtime}"\n' if runtime else ""
+    profile = f'seccomp_profile = "{home}/seccomp.json"\n' if has_profile else ""
     return f"""[containers]
 base_hosts_file = "none"
 http_proxy = false
-[network]
+{profile}[network]
 network_backend = "netavark"
 network_config_dir = "{home}/networks"
 [engine]
