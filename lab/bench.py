@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
-from lab import fit_bench, gateway_bench, kueue_bench, scheduling_bench, ssh_bench, why_bench
+from lab import fit_bench, gateway_bench, kueue_bench, scheduling_bench, ssh_bench, why_bench, workplace_bench
 from lab.lines import Line, percentile
 from lab.platform import YARD, Connection, Platform, a_platform
 
@@ -272,6 +272,7 @@ MEASURES = (
     clean_clone,
     *gateway_bench.MEASURES,
     *ssh_bench.MEASURES,
+    *workplace_bench.MEASURES,
     *scheduling_bench.MEASURES,
     *kueue_bench.MEASURES,
     *fit_bench.MEASURES,

@@ -1,0 +1,231 @@
+"""How long people wait for a place to work in: a terminal, JupyterLab, VS Code, each beside the same without us.
+
+Without us means: `podman run` of the same image in the same store, and the same programs started in a container of it.
+The two take turns, so that a busy machine is as hard on the one as on the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import os
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.images import stage
+
+from gpuyard.engines.container.service import OwnService
+from gpuyard.gateway.broker_client import DATA, Broker, Frames, frame
+from gpuyard.images.toolbox import recipes
+from gpuyard.images.toolbox.base import AT
+from gpuyard.images.toolbox.build import BuildFailed, Missing, build
+from lab.lines import Line
+from lab.platform import YARD, Platform, a_platform
+
+ROUNDS = 5
+PATIENCE_SECONDS = 60.0
+OWNER = "admin"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A running environment."""
+
+    id: str
+    replica: str
+
+
+def workplace() -> list[Line]:
+    if problem := stage.missing("iptables"):
+        print(f"skip workplace: {problem}")
+        return []
+    try:
+        build(stage.CACHE, lambda what, facts: None)
+    except (Missing, BuildFailed) as problem:
+        print(f"skip workplace: no toolbox: {problem}")
+        return []
+    with tempfile.TemporaryDirectory(prefix="yard-place-", ignore_cleanup_errors=True) as folder:
+        data = Path(folder) / "data"
+        data.mkdir(mode=0o700)
+        (data / "toolbox").symlink_to(stage.CACHE / "toolbox")
+        with a_container_platform(data) as platform:
+            image = load_image(platform, Path(folder))
+            return compare(platform, image, Path(folder))
+
+
+@contextlib.contextmanager
+def a_container_platform(data: Path) -> Iterator[Platform]:
+    try:
+        with a_platform("--engine", "container", data=data) as platform:
+            yield platform
+    finally:
+        subprocess.run([*YARD, "down", "--all"], env={**os.environ, "YARD_DATA": str(data)}, capture_output=True)
+        podman(data, "rm", "--all", "--force", "--time", "0")
+        OwnService(data).end()
+
+
+def podman(data: Path, *words: str) -> str:
+    done = subprocess.run(["podman", *words], env=os.environ | OwnService(data).environment(), capture_output=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"podman {' '.join(words)[:200]}: {done.stderr.decode(errors='replace')[-500:]}")
+    return done.stdout.decode().strip()
+
+
+def load_image(platform: Platform, folder: Path) -> str:
+    image, archive = stage.busybox_image(), folder / "image.tar"
+    stage.podman("save", "--quiet", "--output", str(archive), image)
+    env = {**os.environ, "YARD_DATA": str(platform.data)}
+    subprocess.run([*YARD, "image", "load", str(archive)], env=env, check=True, capture_output=True)
+    return image
+
+
+def compare(platform: Platform, image: str, folder: Path) -> list[Line]:
+    ours: dict[str, list[float]] = {"terminal": [], "lab": [], "ide": []}
+    raw: dict[str, list[float]] = {"terminal": [], "lab": [], "ide": []}
+    for number in range(ROUNDS):
+        seconds, place = terminal_by_us(platform, image, f"bench{number}")
+        ours["terminal"].append(seconds)
+        raw["terminal"].append(terminal_by_podman(platform.data, image))
+        for what in ("lab", "ide"):
+            ours[what].append(service_by_us(platform, place, what))
+            raw[what].append(service_by_podman(platform.data, image, folder / f"{what}{number}", what))
+        platform.connect().call("POST", f"/workloads/{place.id}/stop")
+    promised = {"terminal": 0.7, "lab": 1.0, "ide": 1.0}
+    return [
+        Line(f"{NAMES[what]}, above {medians(raw[what])} s without us (median of {ROUNDS})", above, promised[what], "s")
+        for what in ours
+        for above in [statistics.median(ours[what]) - statistics.median(raw[what])]
+    ]
+
+
+NAMES = {"terminal": "environment to usable terminal", "lab": "JupyterLab answers", "ide": "VS Code answers"}
+
+
+def medians(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f}"
+
+
+# --- a terminal ---------------------------------------------------------------------------------------------------
+
+
+def terminal_by_us(platform: Platform, image: str, name: str) -> tuple[float, Place]:
+    begun, connection = time.perf_counter(), platform.connect()
+    asked = {"name": name, "image": image, "cpu": 1, "memory": "2G"}
+    id = str(connection.call("POST", "/envs", asked)["id"])
+    job = connection.wait(id, "running", seconds=PATIENCE_SECONDS)
+    attempt = job["attempts"][-1]
+    replica = f"{id}-{attempt['number']}-{attempt['replicas'][0]['replica']}"
+    asyncio.run(use_terminal(Broker(platform.data), replica))
+    return time.perf_counter() - begun, Place(id, replica)
+
+
+async def use_terminal(broker: Broker, replica: str) -> None:
+    _, _, stream = await broker.terminal(replica, OWNER)
+    loop, frames, said = asyncio.get_running_loop(), Frames(), b""
+    stream.setblocking(False)
+    await loop.sock_sendall(stream, frame(DATA, b"echo ready-$((40+2))\n"))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while b"ready-42" not in said:
+            said += b"".join(text for kind, text in frames.feed(await loop.sock_recv(stream, 65536)) if kind == DATA)
+    stream.close()
+
+
+def terminal_by_podman(data: Path, image: str) -> float:
+    """Until the shell has answered. That it has ended podman may notice much later."""
+    command = ["podman", "run", "--rm", *limits(), image, "sh", "-c", "echo ready-$((40+2))"]
+    begun = time.perf_counter()
+    with subprocess.Popen(command, env=os.environ | OwnService(data).environment(), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert b"ready-42" in process.stdout.readline()
+        seconds = time.perf_counter() - begun
+        process.kill()
+    return seconds
+
+
+def limits() -> list[str]:
+    """People of its own, as ours have. Ours have a network, too; without one it is faster, and the promise harder."""
+    own = f"0:{stage.FIRST_NUMBER}:65536"
+    limited = ["--ulimit", "nofile=8192:8192", "--ulimit", "nproc=4096:4096"]
+    return ["--uidmap", own, "--gidmap", own, "--network", "none", *limited]
+
+
+# --- services -----------------------------------------------------------------------------------------------------
+
+
+def service_by_us(platform: Platform, place: Place, what: str) -> float:
+    """From the first visit, which starts it, until its page comes."""
+    address = urlsplit(platform.connect().call("POST", f"/workloads/{place.id}/open", {"what": what})["url"])
+    begun = time.perf_counter()
+    answer = visit(address.port or 80, address.netloc, f"{address.path}?{address.query}", "")
+    cookie = (answer.getheader("Set-Cookie") or "").split(";")[0]
+    until(lambda: visit(address.port or 80, address.netloc, PAGES[what], cookie).status == 200)
+    return time.perf_counter() - begun
+
+
+PAGES = {"lab": "/lab", "ide": "/?folder=/tmp"}
+
+
+def visit(port: int, host: str, path: str, cookie: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+    connection.request("GET", path, headers={"Host": host, "Cookie": cookie, "Accept": "text/html"})
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer
+
+
+def service_by_podman(data: Path, image: str, folder: Path, what: str) -> float:
+    """Started in a container that runs already, until its page comes."""
+    home, door = folder / "home", folder / "door"
+    for path in (folder, home, door):
+        path.mkdir(mode=0o755)
+        os.chown(path, stage.FIRST_NUMBER, stage.FIRST_NUMBER)
+    service = recipes.RECIPES[what]("/", AT, stage.HOME, stage.DOOR)
+    shown = [f"{(data / 'toolbox' / 'current').resolve()}:{AT}:ro", f"{home}:{stage.HOME}", f"{door}:{stage.DOOR}"]
+    volumes = [word for mount in shown for word in ("--volume", mount)]
+    env = [word for name, value in {"HOME": stage.HOME, **service.env}.items() for word in ("--env", f"{name}={value}")]
+    container = podman(data, "run", "-d", *limits(), *volumes, *env, image, "sleep", "1000")
+    begun = time.perf_counter()
+    podman(data, "exec", "-d", container, *service.argv)
+    until(lambda: page_of(door / f"{what}.sock", PAGES[what]) == 200)
+    seconds = time.perf_counter() - begun
+    podman(data, "rm", "--force", "--time", "0", container)
+    return seconds
+
+
+class SocketConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self._path))
+
+
+def page_of(path: Path, page: str) -> int:
+    try:
+        connection = SocketConnection(path)
+        connection.request("GET", page)
+        return connection.getresponse().status
+    except OSError:  # it does not listen yet
+        return 0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it did not answer")
+        time.sleep(0.02)
+
+
+MEASURES = (workplace,)
