@@ -46,9 +46,15 @@ def _why_not_started(status: Mapping[str, Any], name: str) -> Reason:
     problem = status.get("problem") or {}
     code = next((code for code in _SEEN_BEFORE if code.value == problem.get("code")), None)
     if code is None:
-        return because(Code.LAUNCH_FAILED, detail=status["detail"], replica=name)
-    facts = {key: value[:1000] for key, value in problem.items() if isinstance(value, str) and key != "code"}
+        return because(Code.LAUNCH_FAILED, detail=_writable(status["detail"]), replica=name)
+    told = {key: value for key, value in problem.items() if isinstance(value, str) and key != "code"}
+    facts = {_writable(key)[:100]: _writable(value)[:1000] for key, value in list(told.items())[:20]}
     return Reason(code, facts | {"replica": name})
+
+
+def _writable(text: str) -> str:
+    """Names of files, and whatever a user's program tells, can hold halves of characters that no answer can."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _signal_name(number: int) -> str:
