@@ -133,7 +133,8 @@ def _ask(sock: socket.socket, url: str, headers: Mapping[str, str], key: str) ->
         "Sec-WebSocket-Key": key,
         **headers,
     }
-    lines = [f"GET {parts.path}?{parts.query} HTTP/1.1", *(f"{name}: {value}" for name, value in asked.items()), "", ""]
+    path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in asked.items()), "", ""]
     sock.sendall("\r\n".join(lines).encode("latin-1"))
 
 
