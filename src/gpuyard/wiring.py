@@ -366,6 +366,7 @@ def build_container_engine(settings: Settings, probes: Sequence[DeviceProbe]) ->
             host_network_groups=frozenset(settings.host_network_groups),
             default_image=settings.default_image,
         ),
+        on_close=found.let_go,
     )
 
 

@@ -8,16 +8,17 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from tests.engines.containers import IMAGE, ContainerYard, image_of_busybox
 from tests.engines.places import replica
 
-from gpuyard.domain.errors import EngineError
+from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Life
-from gpuyard.engines.container.images import cause_of, full_names, is_reference
+from gpuyard.engines.container.images import MOST_PULLS, cause_of, full_names, is_reference
 from gpuyard.engines.seam import KeepsImages
 
 REGISTRY_PORT = 5999
@@ -209,6 +210,21 @@ def test_while_it_is_pulled_the_replica_is_starting_and_says_so_and_can_be_stopp
     assert container_yard.look(id).life is Life.ABSENT
     assert container_yard.log(id) == ""
     container_yard.engine.remove_image(name)
+
+
+def test_work_whose_image_is_here_does_not_wait_behind_slow_registries(
+    container_yard: ContainerYard, registry: Registry
+) -> None:
+    engine = container_yard.engine
+    slow = [container_yard.request(replica(n), "true", image=f"{REGISTRY}/slow:{n + 2}") for n in range(MOST_PULLS + 1)]
+    with ThreadPoolExecutor(MOST_PULLS) as pool:
+        launches = [pool.submit(engine.launch, request) for request in slow[:MOST_PULLS]]
+        container_yard.wait_for(lambda: all(container_yard.look(r.id).reason for r in slow[:MOST_PULLS]), "the pulls")
+        with pytest.raises(EngineUnsure):
+            engine.launch(slow[-1])
+        assert container_yard.run("echo here", replica(9))[1] == "here\n"
+        registry.go_on.set()
+        assert all(isinstance(launch.exception(), EngineError) for launch in launches)
 
 
 def test_steps_of_a_pull_are_told(container_yard: ContainerYard, registry: Registry) -> None:

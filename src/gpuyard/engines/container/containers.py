@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from gpuyard.engines.container.client import EngineClient, Refused
 START_SECONDS = 60.0
 REMOVE_SECONDS = 60.0
 COMMIT_SECONDS = 1800.0
+_COLLISION_SECONDS = 0.3
 _MOST_WORDS = 300
 
 
@@ -71,7 +73,11 @@ class Containers:
         async def ask(docker: Docker) -> None:
             await docker.containers.container(id).start()
 
-        self._client.call(ask, START_SECONDS)
+        try:
+            self._client.call(ask, START_SECONDS)
+        except Refused:  # podman's clean-up behind another container can meet a start; what has not begun can begin
+            time.sleep(_COLLISION_SECONDS)
+            self._client.call(ask, START_SECONDS)
 
     def look(self, id: str) -> Found | None:
         """None when there is none."""

@@ -84,6 +84,7 @@ class ContainerEngine:
         devices: Sequence[DeviceProbe] = (),
         further_roots: Sequence[Root] = (),
         options: Options | None = None,
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
         """`toolbox` gives the folder to be shown at /opt/yard, made if need be; `python` starts its Python there."""
         layout = Layout(data.resolve())
@@ -113,6 +114,7 @@ class ContainerEngine:
         self._watch = Watch(self._options.log_limit_bytes, self._settle_soon)
         self._settler = Settler(layout, self._containers, self._networks, self._keeping, self._watch, self._news)
         self._is_closed = False
+        self._on_close = on_close
         client.on_news(self._hear_of_engine)
         self._places.unpin_all()
         self._adopt()
@@ -193,6 +195,7 @@ class ContainerEngine:
         self._watch.close()
         self._workers.shutdown(wait=False, cancel_futures=True)
         self._client.close()
+        self._on_close()
         self._cards.close()
         for probe in self._probes:
             probe.close()

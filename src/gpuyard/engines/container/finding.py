@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ class NoEngine(Exception):
 class FoundEngine:
     client: EngineClient
     facts: EngineFacts
+    let_go: Callable[[], None] = lambda: None  # ends the service if it is ours; what runs goes on without
 
 
 def sockets(asked_for: str, environment: Mapping[str, str]) -> list[str]:
@@ -58,7 +59,7 @@ def _start_own(service: OwnService) -> FoundEngine:
         raise NoEngine(f"podman was started and does not answer on {service.socket}")
     client = EngineClient(service.socket)
     client.on_news(lambda is_away: service.heed(client.away_seconds) if is_away else None)
-    return FoundEngine(client, facts_of(said, service.socket))
+    return FoundEngine(client, facts_of(said, service.socket), service.end)
 
 
 def facts_of(said: Mapping[str, Any], path: str) -> EngineFacts:

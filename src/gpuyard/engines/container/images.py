@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -15,11 +16,13 @@ from gpuyard.domain.errors import EngineError
 from gpuyard.domain.images import read_image_name
 from gpuyard.domain.reasons import Code, because
 from gpuyard.engines.container import names
-from gpuyard.engines.container.client import EngineClient, Refused
+from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
 from gpuyard.engines.seam import HeldImage
 
 PULL_SECONDS = 3600.0
 LOAD_SECONDS = 3600.0
+MOST_PULLS = 3
+_TURN_SECONDS = 0.5
 
 _ID = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 
@@ -69,7 +72,7 @@ class Images:
     def __init__(self, client: EngineClient) -> None:
         self._client = client
         self._lock = threading.Lock()
-        self._pulls: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._pulls: set[str] = set()
 
     def all(self) -> list[HeldImage]:
         """Those with a name; what only keeps a dev environment's changes is nobody's to choose."""
@@ -87,15 +90,13 @@ class Images:
         return None
 
     def ensure(self, name: str, told: Callable[[str], None]) -> dict[str, Any]:
-        """The image's details, after pulling it if it is not here. Many may ask at once: it is pulled once."""
+        """The image's details, after pulling it if it is not here. Raises EngineAway when it is not yet its turn."""
         if not is_reference(name):
             raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=f"use {name!r} as an image"))
         found = self.find(name)
         if found is not None:
             return found
-        with self._lock:
-            turn = self._pulls[name]
-        with turn:
+        with self._turn(name):
             found = self.find(name)
             if found is None:
                 self.pull(name, told)
@@ -103,6 +104,22 @@ class Images:
         if found is None:
             raise pull_failed(name, "it is not here although its registry gave it")
         return found
+
+    @contextmanager
+    def _turn(self, name: str) -> Iterator[None]:
+        """Once for each image, and few at a time: those whose images are here must not wait behind slow registries."""
+        with self._lock:
+            is_free = name not in self._pulls and len(self._pulls) < MOST_PULLS
+            if is_free:
+                self._pulls.add(name)
+        if not is_free:
+            time.sleep(_TURN_SECONDS)
+            raise EngineAway(f"other images are being fetched before {name}")
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pulls.discard(name)
 
     def pull(self, name: str, told: Callable[[str], None]) -> None:
         """From its registry. `told` hears of each step."""

@@ -37,9 +37,11 @@ class Keeping:
         return self._make(workload, image, body, digest, old=note, base=self._saved(workload, note))
 
     def holds(self, workload: str, container: str) -> bool:
-        """Whether this container is the one to be kept."""
+        """Whether this container is the one to be kept. When the note cannot be read, nothing is given up."""
+        if not self._places.kept(workload).is_dir():
+            return False
         note = self._read(workload)
-        return note is not None and note["container"] == container
+        return note is None or note["container"] == container
 
     def forget(self, workload: str) -> None:
         note = self._read(workload)

@@ -75,16 +75,16 @@ class OwnService:
     def heed(self, away_seconds: float) -> None:
         """It has not answered for so long: start it when it is gone, replace it when it hangs."""
         if away_seconds > _HANGS_SECONDS:
-            self.end()
+            log.warning("the container engine has not answered for %d seconds and is started anew", away_seconds)
+            self.end(signal.SIGKILL)
         self.ensure()
 
-    def end(self) -> None:
+    def end(self, number: int = signal.SIGTERM) -> None:
         """The service alone. Containers run on, each with a guard of its own."""
         pid = self._pid()
         if pid is not None:
-            log.warning("ending the container engine's service %d", pid)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
 
     def _pid(self) -> int | None:
         """The running service's number, if it is the one we started: a number alone may be a stranger's by now."""
