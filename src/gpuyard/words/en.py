@@ -39,7 +39,7 @@ def _pull_failed(facts: Facts) -> str:
     why = {
         "denied": "its registry does not let us have it. Ask an admin to log in there, or take another image",
         "not_found": "its registry has no such image. Check the name and the tag",
-        "unreachable": "its registry cannot be reached. It is tried again; `yard image ls` shows what is here already",
+        "unreachable": "its registry cannot be reached. `yard image ls` shows what is here already",
         "disk_full": "the machine's disk is full",
     }
     said = why.get(str(facts.get("why")), "something went wrong")

@@ -30,7 +30,7 @@ def _pull_failed(facts: Facts) -> str:
     why = {
         "denied": "镜像仓库拒绝访问。请让管理员登录该仓库，或换一个镜像",
         "not_found": "镜像仓库里没有这个镜像。请检查名称和标签",
-        "unreachable": "连不上镜像仓库，会自动重试；用 `yard image ls` 查看本机已有的镜像",
+        "unreachable": "连不上镜像仓库。用 `yard image ls` 查看本机已有的镜像",
         "disk_full": "机器磁盘已满",
     }
     said = why.get(str(facts.get("why")), "出了问题")
