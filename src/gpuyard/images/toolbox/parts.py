@@ -81,6 +81,8 @@ def lab(place: Path, shop: Workshop) -> None:
     library = place / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
     library.mkdir(parents=True)
     target.rename(library / "site-packages")
+    (place / "lib" / "python3").mkdir()  # where Debian's own Python looks
+    (place / "lib" / "python3" / "dist-packages").symlink_to(f"../{library.name}/site-packages")
     _slim_lab(place, library / "site-packages")
     _finish(place, shop)
     compile_modules(place)
