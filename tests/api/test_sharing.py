@@ -174,7 +174,7 @@ def test_groups_are_merged_and_running_work_goes_on(fresh: Yard) -> None:
 
 
 def test_the_shared_folder_moves_along_or_it_is_told_what_to_do(fresh: Yard) -> None:
-    share = fresh.parts.shares.root
+    share = fresh.parts.shares.roots[0]
     share.mkdir(parents=True)
     fresh.group("vision")
     fresh.group("speech")

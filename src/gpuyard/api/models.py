@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from gpuyard.access.actors import Scope
+from gpuyard.access.actors import Scope, Via
 from gpuyard.domain.people import Role
 from gpuyard.domain.workload import Kind, State, Together, Wanted
 
@@ -349,7 +349,7 @@ class WhoAmIOut(Out):
     user: UserOut
     role: Role = Field(description="what the user is: an admin, or the most in any group")
     scope: Scope = Field(description="how far this token or session reaches; it caps what the role allows")
-    via: Literal["token", "session", "owner"]
+    via: Via
     csrf: str | None
     expires_at: Instant | None
     version: str

@@ -49,7 +49,7 @@ def who_am_i(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
         user=views.user_out(actor.user),
         role=role_of(actor.user),
         scope=actor.scope,
-        via=actor.via.value,
+        via=actor.via,
         csrf=actor.csrf or None,
         expires_at=views.instant_or_none(actor.expires_at),
         version=caller.parts.version,
