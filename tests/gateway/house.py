@@ -258,9 +258,9 @@ def running(
         await web.start(listener)
         started.append(web)
 
-    loop.run_until_complete(start())
     thread = threading.Thread(target=loop.run_forever, name="gateway")
     thread.start()
+    asyncio.run_coroutine_threadsafe(start(), loop).result(20)
     try:
         yield House(started[0], context, near, port, clock, loop, recipes)
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import socket
 import socketserver
@@ -10,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from gpuyard.domain.frames import MAGIC
 
 MEGABYTE = b"0123456789abcdef" * 65536
 
@@ -112,7 +116,8 @@ class Handler(socketserver.StreamRequestHandler):
             return False
         elif path == "/ws":
             say(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
-            say(b"Sec-WebSocket-Accept: x\r\n\r\n")
+            key = next(iter(program.header("Sec-WebSocket-Key")), "").encode()
+            say(b"Sec-WebSocket-Accept: " + base64.b64encode(hashlib.sha1(key + MAGIC).digest()) + b"\r\n\r\n")
             while piece := self.connection.recv(65536):
                 say(piece)
             return False
