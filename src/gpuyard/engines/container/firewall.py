@@ -1,4 +1,5 @@
-"""What workloads may reach over the network: themselves, names and the world; not each other, not this machine.
+"""What workloads may reach over the network: themselves, names and the world; not each other, not this machine, not
+what else it hosts.
 
 Bridges of ours all begin with `yard`, so a handful of rules holds for every one there will ever be.
 """
@@ -18,6 +19,12 @@ FORWARD, INPUT = "YARD-FORWARD", "YARD-INPUT"
 _SECONDS = 20.0
 _OURS_TO_DENY = ("169.254.0.0/16", "100.100.100.200/32")  # where clouds tell a machine's secrets to whoever asks it
 
+# Where others on this machine have their containers and virtual machines: Docker, podman, Kubernetes, libvirt, LXC.
+_OF_OTHERS = (
+    *("docker+", "br-+", "podman+", "cni+", "flannel+", "cali+", "cilium+"),
+    *("virbr+", "vnet+", "lxcbr+", "lxdbr+", "incusbr+"),
+)
+
 _OF_ITS_OWN_BRIDGE = ("--dst-type", "LOCAL", "--limit-iface-in")
 
 Rule = tuple[str, ...]
@@ -30,6 +37,7 @@ def rules() -> dict[str, list[Rule]]:
             ("-m", "physdev", "--physdev-is-bridged", "-j", "RETURN"),  # inside one bridge, which is one workload
             *(("-i", BRIDGES, "-d", address, "-j", "DROP") for address in _OURS_TO_DENY),
             ("-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "RETURN"),
+            *(("-i", BRIDGES, "-o", bridges, "-j", "DROP") for bridges in _OF_OTHERS),
             ("-o", BRIDGES, "-j", "DROP"),
         ],
         INPUT: [

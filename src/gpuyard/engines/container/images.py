@@ -80,13 +80,16 @@ class Images:
         return sorted(held for held in found if not held.name.startswith(names.KEPT_IMAGES))
 
     def find(self, name: str) -> dict[str, Any] | None:
-        """Its details, or None when it is not here."""
+        """Its details, or None when it is not here. What is somebody's own is not there for others, by whatever name or
+        beginning of an id the engine would find it."""
         for candidate in full_names(name):
             try:
-                return self._client.call(partial(_inspect, candidate))
+                found = self._client.call(partial(_inspect, candidate))
             except Refused as problem:
                 if problem.status not in (400, 404, 500) or "no such image" not in problem.message.lower():
                     raise
+            else:
+                return None if _is_kept(found) else found
         return None
 
     def ensure(self, name: str, told: Callable[[str], None]) -> dict[str, Any]:
@@ -190,6 +193,12 @@ async def _list(docker: Docker) -> list[dict[str, Any]]:
 
 def _tags(image: dict[str, Any]) -> list[str]:
     return [name for name in image.get("RepoTags") or () if not name.startswith("<none>")]
+
+
+def _is_kept(image: dict[str, Any]) -> bool:
+    """Made from somebody's dev environment: it has its container's labels, also when it has lost its name."""
+    labels = (image.get("Config") or {}).get("Labels") or {}
+    return names.WORKLOAD in labels or any(name.startswith(names.KEPT_IMAGES) for name in _tags(image))
 
 
 def _held(image: dict[str, Any], name: str) -> HeldImage:
