@@ -151,7 +151,8 @@ def test_a_bridge_has_a_name_that_the_firewall_knows_and_the_kernel_takes() -> N
 def test_the_platform_has_the_last_word_on_variables_and_the_image_the_first() -> None:
     asked = replace(request(), env=(("YARD_ROLE", "boss"), ("HOME", "/elsewhere"), ("A", "mine")))
     env = inside_request.environment(asked, [], ROOTS, ["PATH=/opt/conda/bin", "A=image", "B=image", "YARD_ROLE=x"])
-    assert (env["PATH"], env["A"], env["B"], env["HOME"]) == ("/opt/conda/bin", "mine", "image", "/elsewhere")
+    assert (env["A"], env["B"], env["HOME"]) == ("mine", "image", "/elsewhere")
+    assert env["PATH"] == "/opt/conda/bin:/opt/yard/shims"
     assert (env["YARD_ROLE"], env["YARD_REPLICA"], env["NVIDIA_VISIBLE_DEVICES"]) == ("worker", str(ID), "void")
 
 

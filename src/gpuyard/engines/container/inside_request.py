@@ -56,10 +56,11 @@ def render(
 def environment(
     request: LaunchRequest, cards: Sequence[Card], roots: Sequence[Root], image_env: Sequence[str]
 ) -> dict[str, str]:
-    """The image's own, then who one is, then what the job's file says, and on top what the platform says."""
+    """The image's own, then who one is, then what the job's file says, and on top what the platform says. The toolbox's
+    stand-ins, such as `sudo`, come last in PATH: the image's win."""
     image = dict(item.split("=", 1) for item in image_env if "=" in item)
     beacon = f"{creating.BEACON}/{BEACON}"
-    return (
+    told = (
         {"PATH": STANDARD_PATH}
         | image
         | person_variables(request.owner, home_inside(request, roots))
@@ -69,3 +70,4 @@ def environment(
         | folder_variables(request.owner, request.group, roots)
         | {"YARD_DOOR": creating.DOOR, "YARD_TOOLBOX": creating.TOOLBOX}
     )
+    return told | {"PATH": f"{told['PATH']}:{creating.TOOLBOX}/shims"}
