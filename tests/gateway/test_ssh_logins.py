@@ -110,6 +110,13 @@ def test_the_host_key_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> No
     assert sorted(path.name for path in tmp_path.iterdir()) == ["key", "key.pub"]
 
 
+def test_a_broken_host_key_is_not_silently_replaced(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("no key")
+    with pytest.raises(OSError, match="not a usable host key"):
+        keep_host_key(tmp_path / "key")
+    assert (tmp_path / "key").read_text() == "no key"
+
+
 # --- where to -----------------------------------------------------------------------------------------------------
 
 

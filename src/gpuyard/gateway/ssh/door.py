@@ -115,7 +115,8 @@ async def start_ssh(context: SshContext) -> SshDoor:
 
 
 def keep_host_key(path: Path) -> asyncssh.SSHKey:
-    """The key this door is known by. Whoever comes second while it is being made takes the one that is there."""
+    """The key this door is known by. Whoever comes second while it is being made takes the one that is there. Raises
+    OSError when what is there cannot be used: a new one would look to everybody like an attack."""
     if not path.exists():
         key = asyncssh.generate_private_key("ssh-ed25519", comment="gpuyard")
         fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -128,7 +129,10 @@ def keep_host_key(path: Path) -> asyncssh.SSHKey:
         with contextlib.suppress(FileExistsError):
             os.link(fresh, path)
         fresh.unlink()
-    kept = asyncssh.read_private_key(path)
+    try:
+        kept = asyncssh.read_private_key(path)
+    except asyncssh.KeyImportError as problem:
+        raise OSError(f"{path} is not a usable host key: {problem}") from problem
     public = path.with_name(f"{path.name}.pub")
     if not public.exists():
         public.write_bytes(kept.export_public_key())

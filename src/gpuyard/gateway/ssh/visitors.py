@@ -166,17 +166,23 @@ class Visitor(asyncssh.SSHServer):
             too_many = because(Code.TOO_MANY_AT_ONCE, what="ssh.connections", limit=limit)
             self.leave(too_many, asyncssh.DISC_TOO_MANY_CONNECTIONS)
             return
+        self._begin(proof)
+
+    def _begin(self, proof: Proof) -> asyncio.Task[Actor]:
         begin = self.house.in_thread(self.house.logins.begin, proof, self._address, self.peer)
         self._begun = asyncio.create_task(begin)
         self._begun.add_done_callback(_look_at)
+        return self._begun
 
     # --- where they go --------------------------------------------------------------------------------------------
 
     async def enter(self) -> Target:
         """The replica meant, if it runs and may be entered at this moment. Raises domain errors."""
         assert self.proof is not None
-        assert self._begun is not None
-        actor = await asyncio.shield(self._begun)
+        begun = self._begun
+        if begun is None or (begun.done() and begun.exception() is not None):  # the store was busy: once more
+            begun = self._begin(self.proof)
+        actor = await asyncio.shield(begun)
         enter = self.house.logins.enter
         target = await self.house.in_thread(enter, self.proof, actor, self._address, self._entered)
         self._entered = target.workload
