@@ -41,6 +41,8 @@ def open_in_browser(
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.ENTER_WORKLOAD)
     _require_live(workload)
+    if caller.parts.data is None:  # there is no gateway, now or later
+        raise Conflict(because(Code.ENGINE_CANNOT, engine=caller.parts.images.engine, what="enter"))
     doorway, visit = _doorway(caller.parts.data), Visit(workload.id, what)
     with caller.parts.database.write() as conn:
         code = gates.make_code(conn, caller.actor, visit, caller.now)
@@ -58,10 +60,10 @@ def _require_live(workload: Workload) -> None:
         raise Conflict(because(Code.NOT_RUNNING, **facts))
 
 
-def _doorway(data: Path | None) -> Doorway:
+def _doorway(data: Path) -> Doorway:
     """As the gateway wrote it down. It may be away for a moment, while it is started again."""
     try:
-        told = json.loads((data / NOTE).read_text(encoding="utf-8")) if data is not None else {}
+        told = json.loads((data / NOTE).read_text(encoding="utf-8"))
         return Doorway(told["scheme"], told["domain"], told["port"], told["paths"])
     except (OSError, ValueError, KeyError, TypeError):
         raise Unavailable(because(Code.GATEWAY_AWAY)) from None

@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
+from gpuyard.api.cluster import TAR_BODY
 from gpuyard.api.errors import body_of
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.models import In, Instant, Out
@@ -91,15 +92,7 @@ def _steps(caller: Caller, store: KeepsImages, name: str) -> Iterator[str]:
             return
 
 
-LOAD_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
-
-
-@doors.put("/images/load", response_model=LoadedOut, openapi_extra=LOAD_BODY)
+@doors.put("/images/load", response_model=LoadedOut, openapi_extra=TAR_BODY)
 async def load(caller: Annotated[Caller, needs(Action.CHANGE_IMAGES)], request: Request) -> Any:
     """Take in the images of a `docker save` file. It goes to disk first, then to the engine."""
     store, uploads = _store(caller), request.app.state.uploads

@@ -306,6 +306,7 @@ NOUNS: Mapping[str, str] = {
     "image.pull": "fetch an image",
     "image.change": "load or remove images",
     "images": "run work in images",
+    "enter": "let anybody into its work",
     "image": "image",
     "cluster.show": "see the machines",
     "node.cordon": "take a machine out of use",

@@ -294,6 +294,7 @@ NOUNS: Mapping[str, str] = {
     "image.pull": "拉取镜像",
     "image.change": "导入或删除镜像",
     "images": "在镜像中运行任务",
+    "enter": "进入其中的任务",
     "cluster.show": "查看机器",
     "node.cordon": "停用机器",
     "node.label": "给机器加标签",
