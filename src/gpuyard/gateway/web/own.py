@@ -28,10 +28,16 @@ class OwnTalk:
     def __init__(self, client: Connection, request: Request, asked: Asked, path: str) -> None:
         self.client, self.request, self.asked, self.path = client, request, asked, path
         self.permit: Permit | None = None
+        self.began = client.web.now
         self._body = body_of_request(request)
         self._read = b""
         self._early = b""
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_reading(self) -> bool:
+        """The body has not come yet. Anybody may send us one, so nobody has long for it, however it trickles in."""
+        return not self._body.ended
 
     def begin(self, rest: bytes) -> None:
         if self._body.ended:
@@ -43,7 +49,9 @@ class OwnTalk:
     def from_client(self, data: bytes) -> None:
         if self._body.ended:
             if self.request.wants_websocket:
-                self._early += data[:BODY_BYTES]
+                self._early += data
+                if len(self._early) > BODY_BYTES:  # much is said before there is anybody to hear it
+                    self.end()
             else:
                 self.client.keep_for_later(data)
             return

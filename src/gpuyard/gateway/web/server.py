@@ -169,6 +169,8 @@ class Web:
         quiet = self.now - connection.since
         if connection.lingers_until is not None:
             late = self.now >= connection.lingers_until
+        elif isinstance(connection.talk, OwnTalk) and connection.talk.is_reading:
+            late = self.now - connection.talk.began > HEAD_SECONDS
         elif connection.talk is not None:
             late = quiet > QUIET_SECONDS and not connection.talk.stays
         else:
