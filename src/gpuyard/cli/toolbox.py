@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -16,9 +16,6 @@ from gpuyard.cli.phrases import say
 from gpuyard.cli.server import data_folder, data_option
 from gpuyard.cli.shared import output_option
 from gpuyard.domain.resources import show_bytes
-
-if TYPE_CHECKING:
-    from gpuyard.images.toolbox.build import Toolbox
 
 
 @click.group(help=say("toolbox"))
@@ -68,18 +65,19 @@ def _tell(what: str, facts: Mapping[str, object]) -> None:
 def show(data: Path | None, output: str) -> None:
     from gpuyard.images.toolbox.build import show as look
 
-    found = look(_own_folder(data))
+    found = [box.to_json() for box in look(_own_folder(data))]
     if output == "json":
-        print_json([box.to_json() for box in found])
+        print_json(found)
     elif not found:
         note(say("toolbox.none"))
     else:
         print_table(["VERSION", "CURRENT", "SIZE", "CREATED", "PARTS"], [_row(box) for box in found])
 
 
-def _row(box: Toolbox) -> list[str]:
-    built = datetime.fromtimestamp(box.built_at, UTC).isoformat()
-    return [box.version, "*" if box.current else "", show_bytes(box.bytes), local_time(built), ", ".join(box.parts)]
+def _row(box: Mapping[str, Any]) -> list[str]:
+    built = datetime.fromtimestamp(box["built_at"], UTC).isoformat()
+    size, mark = show_bytes(box["bytes"]), "*" if box["current"] else ""
+    return [box["version"], mark, size, local_time(built), ", ".join(box["parts"])]
 
 
 @toolbox.command(help=say("toolbox.rm"))
