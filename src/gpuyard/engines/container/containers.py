@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from aiodocker import Docker
 from gpuyard.domain.workload import ReplicaId
 from gpuyard.engines.container import names
 from gpuyard.engines.container.client import EngineClient, Refused
+
+log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 REMOVE_SECONDS = 60.0
@@ -96,16 +99,23 @@ class Containers:
         return Found(shown["Id"], str(state["Status"]), pid, code, str(layer))
 
     def remove(self, id: str) -> None:
-        """With whatever volumes its image asked for. Nothing happens when it is gone."""
+        """With whatever volumes its image asked for. Nothing happens when it is gone. An engine that is itself cleaning
+        up behind it may refuse for a moment."""
 
         async def ask(docker: Docker) -> None:
             await docker.containers.container(id).delete(force=True, v=True)
 
-        try:
-            self._client.call(ask, REMOVE_SECONDS)
-        except Refused as problem:
-            if not problem.is_missing:
-                raise
+        for is_last in (False, False, True):
+            try:
+                self._client.call(ask, REMOVE_SECONDS)
+                return
+            except Refused as problem:
+                if problem.is_missing:
+                    return
+                log.info("removing %s: %s", id[:12], problem)
+                if is_last:
+                    raise
+            time.sleep(_COLLISION_SECONDS)
 
     def commit(self, id: str, repository: str, tag: str) -> str:
         """All that was changed in it, as an image. Its id."""

@@ -153,7 +153,8 @@ def _seccomp_profile() -> dict[str, Any] | None:
 
 def _containers_conf(home: Path, run: Path, runtime: str, *, has_profile: bool) -> str:
     """Locks in files: those in shared memory are one set for all stores of a machine, and a new store's first start
-    would free everybody's. What lies in `run` must be gone after a reboot."""
+    would free everybody's. What lies in `run` must be gone after a reboot. The static folder is where it would be by
+    itself below the store: whoever cleans up behind a container is told of the store only."""
     chosen = f'runtime = "{runtime}"\n' if runtime else ""
     profile = f'seccomp_profile = "{home}/seccomp.json"\n' if has_profile else ""
     return f"""[containers]
@@ -166,7 +167,7 @@ network_config_dir = "{home}/networks"
 {chosen}cgroup_manager = "cgroupfs"
 events_logger = "file"
 lock_type = "file"
-static_dir = "{home}/libpod"
+static_dir = "{home}/store/libpod"
 tmp_dir = "{run}/libpod"
 volume_path = "{home}/volumes"
 """
