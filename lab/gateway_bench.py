@@ -266,8 +266,11 @@ def memory_of_websockets(stage: Stage) -> float:
 
 
 def _pss(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+    """Of the gateway and its workers."""
+    workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    rolls = [Path(f"/proc/{one}/smaps_rollup").read_text() for one in (pid, *workers)]
+    lines = [line for roll in rolls for line in roll.splitlines() if line.startswith("Pss:")]
+    return sum(int(line.split()[1]) for line in lines) * 1024
 
 
 class _Echo(socketserver.BaseRequestHandler):
