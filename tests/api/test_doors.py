@@ -86,6 +86,7 @@ def test_the_open_doors_are_these_and_no_others() -> None:
 
 
 BODIES: dict[str, Any] = {
+    "/api/v1/envs/{ref}/timer": {"timer": "1h"},
     "/api/v1/workloads/{ref}/rerun": {"set": {}},
     "/api/v1/groups/{name}/quota": {"limits": {"nvidia": 1}},
     "/api/v1/groups/{name}/merge": {"into": "default"},
