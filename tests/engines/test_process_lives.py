@@ -7,10 +7,12 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -366,3 +368,18 @@ def test_supervisors_killed_at_any_moment_leave_an_end_and_nothing_else(yard: Ya
         assert not processes.marked(str(id))
     yard.engine.sweep(())
     assert not list((yard.data / "run" / "live").iterdir())
+
+
+def test_a_port_that_is_in_use_is_told_before_anything_starts(yard: Yard) -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        request = replace(yard.request(replica(), "sh", "-c", "echo started"), ports=(port,))
+        with pytest.raises(EngineError) as refused:
+            yard.engine.launch(request)
+        assert (refused.value.reason.code, refused.value.reason.facts["port"]) == (Code.PORT_TAKEN, port)
+        assert yard.look(replica()).life is Life.ABSENT
+    yard.engine.launch(request)
+    _, log = yard.ended(replica())
+    assert log == "started\n"

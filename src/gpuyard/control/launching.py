@@ -124,5 +124,6 @@ def render(
         workdir=workdir,
         checkpoint=workload.spec.checkpoint,
         kind=workload.spec.kind,
+        ports=tuple(port.number for port in role.ports) if role.replicas == 1 else (),
         keeps=workload.id if workload.spec.kind is Kind.ENV else None,
     )

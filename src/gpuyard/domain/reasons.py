@@ -75,6 +75,7 @@ class Code(StrEnum):
     SUPERVISOR_LOST = "ended.supervisor_lost"  # replica
     NODE_LOST = "ended.node_lost"  # node, replica
     REBOOTED = "ended.rebooted"  # node, replica
+    PORT_TAKEN = "ended.port_taken"  # port, replica
     LAUNCH_FAILED = "ended.launch_failed"  # detail, replica
     SIBLING_ENDED = "ended.sibling_ended"  # replica
 

@@ -35,6 +35,7 @@ class LaunchRequest:
     workdir: Path | None = None  # the shipped folder, as a tar file
     checkpoint: str | None = None  # where its work is saved, as the job sees it; relative to its home
     kind: Kind = Kind.JOB
+    ports: tuple[int, ...] = ()  # on which it alone will listen
     keeps: str | None = None  # what is installed in it is kept under this name from one attempt to the next
 
 

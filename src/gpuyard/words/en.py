@@ -133,6 +133,10 @@ SENTENCES: Mapping[Code, Template] = {
     ),
     Code.NODE_LOST: "The machine[ {node}] does not answer[; {replica} was running there]. That is not the job's fault.",
     Code.REBOOTED: "The machine[ {node}] was restarted[ while {replica} was running]. That is not the job's fault.",
+    Code.PORT_TAKEN: (
+        "It was not started[ ({replica})]: the port {port} it wants to listen on is in use on the machine. Choose "
+        "another one in `ports`."
+    ),
     Code.LAUNCH_FAILED: "It could not be started[ ({replica})][: {detail}].",
     Code.PULLING: "The image {image} is being fetched[ for {replica}].",
     Code.PULL_FAILED: _pull_failed,

@@ -109,6 +109,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.SUPERVISOR_LOST: "看护进程[（{replica}）]被杀，任务随之结束。这不是任务本身的问题。",
     Code.NODE_LOST: "机器[ {node} ]失去联系[，{replica} 当时在上面运行]。这不是任务本身的问题。",
     Code.REBOOTED: "机器[ {node} ]重启过[，{replica} 当时在上面运行]。这不是任务本身的问题。",
+    Code.PORT_TAKEN: "没有启动[（{replica}）]：它要监听的端口 {port} 在机器上已被占用。请在 `ports` 中换一个。",
     Code.LAUNCH_FAILED: "没能启动[（{replica}）][：{detail}]。",
     Code.PULLING: "正在拉取镜像 {image}[（{replica}）]。",
     Code.PULL_FAILED: _pull_failed,

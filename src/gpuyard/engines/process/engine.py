@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -93,6 +94,7 @@ class ProcessEngine:
         handle = str(folder.relative_to(self._layout.data))
         if record.exists(str(folder), record.STATUS) or record.exists(str(folder), record.TOMBSTONE):
             return handle
+        _refuse_taken_ports(request)
         try:
             self._prepare(request, folder)
         except OSError as problem:
@@ -302,3 +304,20 @@ def _ask_to_stop(folder: str, grace_seconds: float) -> None:
 
 def _launch_failed(id: ReplicaId, detail: str) -> EngineError:
     return EngineError(because(Code.LAUNCH_FAILED, detail=detail, replica=id.short))
+
+
+def _refuse_taken_ports(request: LaunchRequest) -> None:
+    for port in request.ports:
+        if _is_taken(port):
+            raise EngineError(because(Code.PORT_TAKEN, port=port, replica=request.id.short))
+
+
+def _is_taken(port: int) -> bool:
+    """Whether somebody listens there: work shares the machine's own network here."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("", port))
+        except OSError as problem:
+            return problem.errno == errno.EADDRINUSE
+    return False
