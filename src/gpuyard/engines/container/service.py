@@ -25,7 +25,7 @@ from gpuyard.engines.process.supervision import processes
 log = logging.getLogger(__name__)
 
 RUN = Path("/run")
-_START_SECONDS = 20.0
+_START_SECONDS, _END_SECONDS = 20.0, 2.0
 _HANGS_SECONDS = 20.0  # so long it may be silent before it is replaced; its containers do not notice
 _PROFILES = (Path("/etc/containers/seccomp.json"), Path("/usr/share/containers/seccomp.json"))
 _RUNTIMES = ("crun", "runc")
@@ -80,11 +80,13 @@ class OwnService:
         self.ensure()
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """The service alone. Containers run on, each with a guard of its own."""
-        pid = self._pid()
-        if pid is not None:
+        """The service alone, and until it is gone: the next one must not be taken for it. Containers run on, each with
+        a guard of its own."""
+        until = time.monotonic() + _END_SECONDS
+        while (pid := self._pid()) is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+                os.kill(pid, number if time.monotonic() < until else signal.SIGKILL)
+            time.sleep(0.05)
 
     def _pid(self) -> int | None:
         """The running service's number, if it is the one we started: a number alone may be a stranger's by now."""
