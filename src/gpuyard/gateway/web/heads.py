@@ -91,11 +91,12 @@ class Head:
 
 
 class Request(Head):
-    __slots__ = ("block", "host", "is_safe", "method", "target", "wants_websocket")
+    __slots__ = ("block", "host", "is_safe", "method", "target", "wants_websocket", "written")
 
     def __init__(self, minor: int, block: bytes, method: bytes = b"GET", target: bytes = b"/") -> None:
         super().__init__(minor, block.split(b"\r\n") if block else [])
         self.block = block
+        self.written: tuple[object, bytes] | None = None  # for which way, and how, it was last sent on
         self.wants_websocket = b"upgrade" in self.connection and self.get(b"upgrade").lower() == b"websocket"
         self._read_first_line(method, target)
 
@@ -109,7 +110,7 @@ class Request(Head):
         request = Request.__new__(Request)
         request.minor, request.block, request.fields, request._read = self.minor, self.block, self.fields, self._read
         request.length, request.chunked, request.connection = self.length, self.chunked, self.connection
-        request.wants_websocket = self.wants_websocket
+        request.wants_websocket, request.written = self.wants_websocket, self.written
         request._read_first_line(method, target)
         return request
 

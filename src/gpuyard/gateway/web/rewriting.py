@@ -28,12 +28,19 @@ class Route:
 
 
 def head_inside(request: Request, route: Route) -> bytes:
-    """The head as it is sent inside."""
+    """The head as it is sent inside. What follows the first line is the same for the same headers on the same way."""
+    if request.written is None or request.written[0] is not route:
+        request.written = (route, write_head(b"", _lines_inside(request, route)))
+    target = request.target
+    if route.strip:
+        target = target[len(route.prefix) :]
+        target = target if target.startswith(b"/") else b"/" + target
+    return request.method + b" " + target + b" HTTP/1.1" + request.written[1]
+
+
+def _lines_inside(request: Request, route: Route) -> list[bytes]:
     named = request.connection - _ALWAYS
-    if named:
-        lines = [line for name, line in request.fields if name.goes_in and name.small not in named]
-    else:
-        lines = [line for name, line in request.fields if name.goes_in]
+    lines = [line for name, line in request.fields if name.goes_in and name.small not in named]
     for value in request.all(b"authorization"):
         if b"yard_" not in value:  # a token of the platform is not for the programs that run on it
             lines.append(b"Authorization: " + value)
@@ -42,18 +49,15 @@ def head_inside(request: Request, route: Route) -> bytes:
         lines.append(b"Cookie: " + cookies)
     lines.append(b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b" % (route.peer, route.scheme))
     lines.append(b"X-Forwarded-Host: " + request.host)
+    if route.strip:
+        lines.append(b"X-Forwarded-Prefix: " + route.prefix)
     if request.chunked:
         lines.append(b"Transfer-Encoding: chunked")
     elif request.length is not None:
         lines.append(b"Content-Length: %d" % request.length)
     if request.wants_websocket:
         lines += UPGRADE
-    target = request.target
-    if route.strip:
-        lines.append(b"X-Forwarded-Prefix: " + route.prefix)
-        target = target[len(route.prefix) :]
-        target = target if target.startswith(b"/") else b"/" + target
-    return write_head(request.method + b" " + target + b" HTTP/1.1", lines)
+    return lines
 
 
 @lru_cache(maxsize=256)
