@@ -38,7 +38,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     there.down()
     service = OwnService(there.owner.data)
     command = ["podman", "rm", "--all", "--force", "--time", "0"]
-    subprocess.run(command, env=os.environ | service.environment(), capture_output=True, timeout=120, check=True)
+    environ = os.environ | service.environment()
+    # What is just being removed by somebody else cannot be removed, until it is.
+    wait_until(lambda: subprocess.run(command, env=environ, capture_output=True, timeout=120).returncode == 0)
     service.end()
 
 
