@@ -86,6 +86,34 @@ def test_both_are_started_and_come_back_when_killed(config: GatewayConfig) -> No
         wait_until(lambda: both(data)[1] not in (broker, None, 0))
 
 
+def workers(data: Path) -> list[int]:
+    pid = both(data)[0]
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_worker_that_dies_is_replaced_and_the_gateway_stays(config: GatewayConfig) -> None:
+    data = config.folder
+    with kept(config):
+        wait_until(lambda: is_up(data))
+        gateway, before = both(data)[0], workers(data)
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: len(workers(data)) == len(before) and not set(workers(data)) & set(before))
+        wait_until(lambda: answers(data))
+        assert both(data)[0] == gateway
+
+
+def test_workers_end_with_the_one_who_started_them(config: GatewayConfig) -> None:
+    data = config.folder
+    with kept(config):
+        wait_until(lambda: is_up(data))
+        gateway, before = both(data)[0], workers(data)
+        assert gateway
+        os.kill(gateway, signal.SIGKILL)
+        wait_until(lambda: all(map(is_gone, before)))
+        wait_until(lambda: is_up(data))
+
+
 def test_they_go_on_without_the_server_and_the_next_one_takes_them_over(config: GatewayConfig) -> None:
     data = config.folder
     with kept(config):

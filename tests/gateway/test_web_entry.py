@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -281,3 +282,24 @@ def test_work_in_it_is_noted_and_looking_is_not(house: House, job: Workload) -> 
     with open_websocket(house, job, cookie) as sock:
         sock.sendall(b"a keystroke")
         wait_until(lambda: used_at() is not None)
+
+
+# --- while the store is away --------------------------------------------------------------------------------------
+
+
+def test_what_was_allowed_goes_on_while_the_store_cannot_be_asked(house: House, job: Workload) -> None:
+    cookie = house.cookie("ann", job, "p8080")
+    assert status(house, job, cookie) == 200
+    with open_websocket(house, job, cookie) as sock:
+        database = Path(house.context.config.data) / "gpuyard.db"
+        hidden = [path.rename(path.with_name(f"hidden-{path.name}")) for path in database.parent.glob("gpuyard.db*")]
+        database.mkdir()  # no database can be opened, or made anew, at its place
+        house.database.close()
+        time.sleep(3)
+        sock.sendall(b"still here")
+        assert sock.recv(100) == b"still here"
+        assert status(house, job, cookie) == 200
+        assert status(house, job, "yard_gate=another") == 500
+        database.rmdir()
+        for path in hidden:
+            path.rename(path.with_name(path.name.removeprefix("hidden-")))

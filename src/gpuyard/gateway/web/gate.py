@@ -17,7 +17,7 @@ from gpuyard.access.actors import Actor
 from gpuyard.access.rights import Action, Refused, Work
 from gpuyard.access.service import Access, Credentials
 from gpuyard.domain.doorways import Visit
-from gpuyard.domain.errors import Conflict, LoginNeeded, NotFound, Unavailable
+from gpuyard.domain.errors import Conflict, LoginNeeded, NotFound, Unavailable, YardError
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Life, Replica, State, Workload
 from gpuyard.store import workloads
@@ -109,14 +109,15 @@ class Gate:
         key, asked_at = (proof, visit), self._clock()
         try:
             permit = await asyncio.to_thread(self.look, proof, visit)
-        except Unavailable:
+        except Exception as error:
+            if isinstance(error, YardError) and not isinstance(error, Unavailable):
+                self._known.pop(key, None)
+                raise
             known = self._known.get(key)
             if known is None or self._clock() - known.asked_at > WITHOUT_STORE_SECONDS:
                 raise
+            _log.warning("the store cannot be asked, so what was allowed goes on: %s", error)
             return known
-        except BaseException:
-            self._known.pop(key, None)
-            raise
         self._make_room()
         permit.asked_at = asked_at
         self._known[key] = permit

@@ -65,7 +65,10 @@ class Web:
 
     async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(self), sock=listener, ssl=tls, backlog=1024)
+        patience = HEAD_SECONDS if tls is not None else None
+        server = await loop.create_server(
+            lambda: Connection(self), sock=listener, ssl=tls, backlog=1024, ssl_handshake_timeout=patience
+        )
         self._servers.append(server)
         self.spawn(self._keep_watch())
 
@@ -197,4 +200,6 @@ class Web:
             return True  # nobody can be asked just now
         except YardError:
             return False
+        except Exception:  # nor does a store that is broken tell anything about them
+            _log.exception("nobody could be asked whether %s may still be visited", visit.label)
         return True
