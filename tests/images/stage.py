@@ -10,6 +10,7 @@ import io
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tarfile
 import time
@@ -24,7 +25,7 @@ from gpuyard.images.toolbox.base import AT
 from gpuyard.images.toolbox.recipes import Service
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuyard-tests"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 FIRST_NUMBER = 0x7F000000  # of the container's people; far from what a yard on this machine gives out
 HOME = "/mnt/user/ann"
 DOOR = "/run/yard/door"
@@ -152,9 +153,9 @@ def start_service(
 ) -> Container:
     """Started, and listening."""
     container = Container(image, toolbox, folder, service.argv, {**service.env, **(env or {})})
-    socket = container.door / Path(service.socket).name
+    address = container.door / Path(service.socket).name
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not socket.exists():
+    while not listens(address):
         if not container.is_running() or time.monotonic() > deadline:
             said = container.output()
             container.end()
@@ -163,14 +164,24 @@ def start_service(
     return container
 
 
+def listens(address: Path) -> bool:
+    """The file is there a moment before anybody listens."""
+    with socket.socket(socket.AF_UNIX) as visitor:
+        try:
+            visitor.connect(str(address))
+        except OSError:
+            return False
+    return True
+
+
 # --- talking to services ------------------------------------------------------------------------------------------
 
 
 class Visitor:
     """A browser's part: keeps cookies, and sends the token Lab asks for with every change."""
 
-    def __init__(self, socket: Path, base_url: str = "/") -> None:
-        self._socket, self._base = socket, f"http://lab.test{base_url.rstrip('/')}"
+    def __init__(self, address: Path, base_url: str = "/") -> None:
+        self._socket, self._base = address, f"http://lab.test{base_url.rstrip('/')}"
 
     async def __aenter__(self) -> Visitor:
         jar = aiohttp.CookieJar(unsafe=True)
