@@ -41,14 +41,17 @@ def test_a_stopped_one_says_so_and_starts_with_other_resources(simulated: Yard) 
     simulated.good("env", "rm", "again")
 
 
-def test_one_that_has_to_wait_says_why_and_detach_does_not_wait(simulated: Yard) -> None:
-    for name in ("full_1", "full_2"):
-        created(simulated, name, "--cards", "4")
-    waiting = simulated.run("env", "create", "waits", "--cards", "4", "--detach")
+def test_one_that_has_to_wait_says_why_and_what_would_start_it(simulated: Yard) -> None:
+    for name, cards in (("full_1", "4"), ("full_2", "3")):
+        created(simulated, name, "--cards", cards)
+    waiting = simulated.run("env", "create", "waits", "--cards", "2", "--detach")
     assert waiting.code == 0
-    id = waiting.out.strip()
-    why = simulated.json("why", id)
+    why = simulated.json("why", waiting.out.strip())
     assert why["reason_code"].startswith("waiting.")
+    (fewer,) = [remedy for remedy in why["remedies"] if remedy["changes"].get("cards") == "1"]
+    assert fewer["command"].startswith("yard env restart waits --cards 1")
+    started = simulated.run(*fewer["command"].split()[1:])
+    assert started.code == 0, started
     for name in ("full_1", "full_2", "waits"):
         simulated.good("env", "rm", name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -19,7 +19,7 @@ from gpuyard.domain.cluster import NodeState
 from gpuyard.domain.errors import BadInput, NotFound
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.workload import ID_RULE, State, Verdict, Workload
+from gpuyard.domain.workload import ID_RULE, WORKPLACE_ROLE, Kind, State, Verdict, Workload
 from gpuyard.scheduling.before import Answer, Past
 from gpuyard.scheduling.snapshot import Ahead, Remedy, Why
 from gpuyard.store import workloads as rows
@@ -29,6 +29,15 @@ doors = Doors(prefix="/api/v1", tags=["workloads"])
 
 # Facts of rules that name persons; shown only of those whose work the asker may see.
 PERSONS = ("who", "user", "other_user")
+# What a dev environment can be started with instead, and how that is typed.
+ENV_OPTIONS = {
+    "cards": "--cards",
+    "device": "--device",
+    "models": "--model",
+    "cpu": "--cpu",
+    "memory": "--memory",
+    "shm": "--shm",
+}
 
 
 @doors.get("/workloads/{ref}/why", response_model=WhyOut)
@@ -62,7 +71,7 @@ def why(
         facts=[_reason(fact, seen) for fact in facts],
         position=proof.position if proof else None,
         ahead=[_ahead(one, groups, known, seen) for one in proof.ahead] if proof else [],
-        remedies=[_remedy(caller, workload, remedy) for remedy in proof.remedies] if proof else [],
+        remedies=_remedies(caller, workload, proof.remedies) if proof else [],
     )
 
 
@@ -119,15 +128,36 @@ def _about_visible(answer: Answer, known: Collection[str]) -> Reason:
     return Reason(rule.code, {key: value for key, value in rule.facts.items() if key not in REASONS_INSIDE})
 
 
+def _remedies(caller: Caller, workload: Workload, remedies: Iterable[Remedy]) -> list[RemedyOut]:
+    return [_remedy(caller, workload, remedy) for remedy in remedies if _can_be_taken(workload, remedy)]
+
+
+def _can_be_taken(workload: Workload, remedy: Remedy) -> bool:
+    """A dev environment is started with other resources; it is not made into another one."""
+    return workload.spec.kind is Kind.JOB or all(_env_key(key) in ENV_OPTIONS for key, _ in remedy.changes)
+
+
+def _env_key(key: str) -> str:
+    return key.removeprefix(f"roles.{WORKPLACE_ROLE}.")
+
+
+def _command(workload: Workload, changes: Mapping[str, str]) -> str:
+    if workload.spec.kind is Kind.JOB:
+        sets = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in changes.items())
+        return f"yard rerun {workload.id} {sets} --instead"
+    options = " ".join(f"{ENV_OPTIONS[key]} {shlex.quote(value)}" for key, value in changes.items())
+    return f"yard env restart {workload.spec.name} {options}"
+
+
 def _remedy(caller: Caller, workload: Workload, remedy: Remedy) -> RemedyOut:
-    changes = dict(remedy.changes)
-    sets = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in changes.items())
+    is_job = workload.spec.kind is Kind.JOB
+    changes = {key if is_job else _env_key(key): value for key, value in remedy.changes}
     return RemedyOut(
         kind=remedy.kind,
         changes=changes,
         nodes=list(remedy.nodes),
         words=words.remedy_words(changes, remedy.nodes, caller.language),
-        command=f"yard rerun {workload.id} {sets} --instead",
+        command=_command(workload, changes),
     )
 
 

@@ -233,7 +233,7 @@ def down(data: Path | None, everything: bool) -> int:
         raise Refused(say("down.stuck", pid=told.pid, seconds=int(END_SECONDS)), FAILED)
     _forget(folder, told)
     note(say("down.done"))
-    if environments and not everything:
+    if environments and not everything and gateway_pids(folder):
         note(say("down.gateway_goes_on", count=environments))
     else:
         _end_gateway(folder)
