@@ -34,6 +34,8 @@ ENV: dict[str, tuple[str, str]] = {
         "Stop it by itself: in 2h, an hour later (+1h), never (off); or when idle.",
         "自动停止：2h 后、推迟 +1h、off 取消；或空闲时停止。",
     ),
+    "kind.job": ("job", "任务"),
+    "kind.env": ("env", "开发环境"),
     "image": ("Container images on the machine.", "机器上的容器镜像。"),
     "image.ls": ("The images that are here.", "列出已有的镜像。"),
     "image.pull": ("Fetch an image from its registry.", "从镜像仓库拉取镜像。"),
@@ -50,9 +52,13 @@ ENV: dict[str, tuple[str, str]] = {
     "opt.timer": ("stop it after so long (8h)", "多久后自动停止（8h）"),
     "opt.env_all": ("everybody's that you may see", "所有可见的开发环境"),
     "opt.env_detach": ("do not wait until it runs", "不等待启动完成"),
-    "opt.port": ("a port to reach through the browser", "可在浏览器中访问的端口"),
+    "opt.env_port": ("a port to reach through the browser; repeatable", "可在浏览器中访问的端口；可重复"),
+    "opt.env_cards": ("cards, as 2 or 0.5; 0 for none", "卡数，如 2 或 0.5；0 表示不用卡"),
+    "opt.env_cpu": ("cores, as 4 or 500m", "核数，如 4 或 500m"),
+    "opt.env_memory": ("memory, as 16G", "内存，如 16G"),
+    "opt.env_shm": ("shared memory, as 8G (otherwise half of the memory)", "共享内存，如 8G（默认为内存的一半）"),
     "opt.print_url": ("only print the address", "只打印地址"),
-    "opt.yes": ("do not ask", "不再询问"),
+    "opt.env_yes": ("do not ask (without a terminal nothing is asked)", "不再询问（没有终端时不会询问）"),
     "env.state": ("{name} is {state}: {reason}", "{name} 状态：{state}：{reason}"),
     "env.ready": (
         "{name} runs. Open it: yard env open {name} lab | ide | terminal   By SSH: yard env ssh {name}",
@@ -71,6 +77,23 @@ ENV: dict[str, tuple[str, str]] = {
     "env.none": ("no dev environments; create one: yard env create dev", "还没有开发环境；创建：yard env create dev"),
     "env.timer_set": ("{name}: timer {timer}, idle {idle}", "{name}：定时停止 {timer}，空闲停止 {idle}"),
     "env.never": ("off", "关闭"),
+    "env.never_starts": (
+        "waiting would not help. Ask for less: yard env restart {name} --cards N   Or remove it: yard env rm {name}",
+        "继续等待也不会启动。减少资源：yard env restart {name} --cards N   或删除：yard env rm {name}",
+    ),
+    "env.unknown": (
+        "There is no dev environment called `{name}`, or it is not yours to see.\n"
+        "  see what there is with: yard env ls",
+        "找不到开发环境 `{name}`，或者您无权查看。\n  查看现有的开发环境：yard env ls",
+    ),
+    "env.is_stopped": (
+        "{name} is stopped; start it with: yard env start {name}",
+        "{name} 已停止；启动：yard env start {name}",
+    ),
+    "env.unknown_way": (
+        "`{what}` cannot be opened: lab, ide, terminal, or a port from 1 to 65535",
+        "无法打开 `{what}`：可以是 lab、ide、terminal，或 1 到 65535 的端口",
+    ),
     "env.no_ssh": ("SSH is not open on this server", "此服务器没有开放 SSH"),
     "env.opened": (
         "open this in your browser (it works once, for a minute):",

@@ -10,14 +10,16 @@ from urllib.parse import urlsplit
 
 import click
 
-from gpuyard.cli.failures import FAILED, Refused
+from gpuyard.cli.failures import FAILED, NOT_FOUND, Refused
 from gpuyard.cli.known_hosts import trust
 from gpuyard.cli.labels import state_label
 from gpuyard.cli.output import age, local_time, note, number, print_fields, print_json, printable, short_time
 from gpuyard.cli.phrases import say
 from gpuyard.cli.run import environment_of, number_or_text
 from gpuyard.cli.shared import open_client, output_option, print_listing
+from gpuyard.domain.reasons import NEVER_STARTS
 from gpuyard.domain.resources import show_bytes
+from gpuyard.sdk.errors import YardApiError
 
 if TYPE_CHECKING:
     from gpuyard.sdk.client import Client
@@ -25,16 +27,32 @@ if TYPE_CHECKING:
 
 _name = click.argument("name", metavar="NAME")
 _TEXTS = frozenset({"group", "device", "image", "idle", "timer"})
+_WAYS = frozenset({"lab", "ide", "terminal"})
+_NEVER = frozenset(code.value for code in NEVER_STARTS)
+
+
+class _WaitingIsVain(Exception):
+    """It can never start as it is."""
+
+
+def _find(client: Client, name: str) -> Env:
+    """The server knows it as one workload among others; here it is an environment."""
+    try:
+        return client.env(name)
+    except YardApiError as error:
+        if error.code == "refused.not_found":
+            raise Refused(say("env.unknown", name=printable(name)), NOT_FOUND) from error
+        raise
 
 
 def _resources(command: Any) -> Any:
     for option in (
-        click.option("--shm", metavar="S", help=say("opt.shm")),
-        click.option("--memory", metavar="M", help=say("opt.memory")),
-        click.option("--cpu", metavar="C", help=say("opt.cpu")),
+        click.option("--shm", metavar="S", help=say("opt.env_shm")),
+        click.option("--memory", metavar="M", help=say("opt.env_memory")),
+        click.option("--cpu", metavar="C", help=say("opt.env_cpu")),
         click.option("--model", "models", multiple=True, metavar="MODEL", help=say("opt.model")),
         click.option("--device", metavar="T", help=say("opt.device")),
-        click.option("--cards", metavar="N", help=say("opt.cards")),
+        click.option("--cards", metavar="N", help=say("opt.env_cards")),
     ):
         command = option(command)
     return command
@@ -50,7 +68,7 @@ def env() -> None:
 @click.option("--image", metavar="I", help=say("opt.image"))
 @_resources
 @click.option("--env", "variables", multiple=True, metavar="K=V", help=say("opt.env"))
-@click.option("--port", "ports", multiple=True, type=click.IntRange(1, 65535), help=say("opt.port"))
+@click.option("--port", "ports", multiple=True, metavar="P", type=click.IntRange(1, 65535), help=say("opt.env_port"))
 @click.option("--group", metavar="G", help=say("opt.group"))
 @click.option("--priority", metavar="P", help=say("opt.priority"))
 @click.option("--idle", metavar="T", help=say("opt.idle"))
@@ -82,7 +100,9 @@ def _tell_start(made: Env, detach: bool, output: str) -> int:
         if made.state != "paused":  # one that was just asked to start still says why it was stopped
             _tell(made)
         try:
-            made = made.wait(told=_tell)
+            made = made.wait(told=_tell_and_weigh)
+        except _WaitingIsVain:
+            note(say("env.never_starts", name=made.name))
         except KeyboardInterrupt:
             note("")
             note(say("env.waits", name=made.name, id=made.id))
@@ -98,6 +118,12 @@ def _tell_start(made: Env, detach: bool, output: str) -> int:
 
 def _tell(env: Env) -> None:
     note(say("env.state", name=env.name, state=state_label(env.shown_state), reason=printable(env.reason)))
+
+
+def _tell_and_weigh(env: Env) -> None:
+    _tell(env)
+    if env.state == "queued" and env.reason_code in _NEVER:
+        raise _WaitingIsVain
 
 
 @env.command(help=say("env.ls"))
@@ -129,7 +155,7 @@ def _cards(env: Env) -> str:
 @_name
 @output_option
 def show(name: str, output: str) -> None:
-    found = open_client().env(name)
+    found = _find(open_client(), name)
     if output == "json":
         print_json(dict(found.raw))
         return
@@ -161,11 +187,19 @@ def show(name: str, output: str) -> None:
 @click.option("--print", "only_print", is_flag=True, help=say("opt.print_url"))
 def open_env(name: str, what: str, only_print: bool) -> None:
     client = open_client()
-    url = client.open(client.env(name).id, f"p{what}" if what.isdigit() else what)
+    url = client.open(_find(client, name).id, _way(what))
     if only_print or not _show_in_browser(url):
         if not only_print:
             note(say("env.opened"))
         click.echo(url)
+
+
+def _way(what: str) -> str:
+    if what in _WAYS:
+        return what
+    if what.isdecimal() and 1 <= int(what) <= 65535:
+        return f"p{what}"
+    raise click.UsageError(say("env.unknown_way", what=printable(what)))
 
 
 def _show_in_browser(url: str) -> bool:
@@ -183,7 +217,9 @@ def _show_in_browser(url: str) -> bool:
 def ssh(name: str, command: tuple[str, ...]) -> None:
     """The machine's own ssh takes over, with the user's own keys and settings."""
     client = open_client()
-    found = client.env(name)
+    found = _find(client, name)
+    if found.shown_state == "stopped":  # before anybody is asked for a password
+        raise Refused(say("env.is_stopped", name=found.name))
     way = client.gateway()
     program = shutil.which("ssh")
     if way.ssh_port is None or program is None:
@@ -199,7 +235,7 @@ def ssh(name: str, command: tuple[str, ...]) -> None:
 def stop(names: tuple[str, ...]) -> None:
     client = open_client()
     for name in names:
-        note(say("env.stopping", name=client.env(name).stop().name))
+        note(say("env.stopping", name=_find(client, name).stop().name))
 
 
 @env.command(help=say("env.start"))
@@ -210,7 +246,7 @@ def stop(names: tuple[str, ...]) -> None:
 @click.option("--detach", is_flag=True, help=say("opt.env_detach"))
 @output_option
 def start(name: str, timer: str | None, detach: bool, output: str, **asked: Any) -> int:
-    found = open_client().env(name)
+    found = _find(open_client(), name)
     return _tell_start(found.start(_wanted(asked), timer=timer), detach, output)
 
 
@@ -221,7 +257,7 @@ def start(name: str, timer: str | None, detach: bool, output: str, **asked: Any)
 @output_option
 def restart(name: str, timer: str | None, output: str, **asked: Any) -> int:
     wanted = _wanted(asked)
-    found = open_client().env(name).stop()
+    found = _find(open_client(), name).stop()
     _tell(found)
     found = found.wait(told=_tell)
     return _tell_start(found.start(wanted, timer=timer), False, output)
@@ -229,10 +265,10 @@ def restart(name: str, timer: str | None, output: str, **asked: Any) -> int:
 
 @env.command(help=say("env.rm"))
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help=say("opt.yes"))
+@click.option("--yes", is_flag=True, help=say("opt.env_yes"))
 def rm(names: tuple[str, ...], yes: bool) -> None:
     client = open_client()
-    for found in [client.env(name) for name in names]:
+    for found in [_find(client, name) for name in names]:
         if not yes and sys.stdin.isatty():
             click.confirm(say("env.ask_rm", name=found.name), abort=True)
         note(say("env.removed", name=found.remove().name))
@@ -247,7 +283,7 @@ def timer(name: str, when: str | None, idle: str | None, output: str) -> None:
     client: Client = open_client()
     if when is None and idle is None:
         raise click.UsageError(say("env.nothing_to_do"))
-    found = client.env(name).set_timer(when, idle=idle)
+    found = _find(client, name).set_timer(when, idle=idle)
     if output == "json":
         print_json(dict(found.raw))
         return

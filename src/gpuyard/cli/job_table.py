@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpuyard.cli.labels import label, state_label
+from gpuyard.cli.labels import label, workload_state_label
 from gpuyard.cli.output import GAP, age, number, print_table, width
 from gpuyard.cli.phrases import knows, say
 from gpuyard.domain.reasons import NEVER_STARTS
@@ -27,6 +27,8 @@ def print_jobs(jobs: Sequence[Job]) -> None:
     ordered = sorted(jobs, key=_recency, reverse=True)
     rows = [_row(job) for job in ordered]
     headings = list(HEADINGS)
+    if any(job.kind != "job" for job in ordered):
+        headings, rows = _with_kinds(ordered, headings, rows)
     if sys.stdout.isatty():
         headings, rows = narrowed(headings, rows, shutil.get_terminal_size().columns)
         rows = _with_short_reasons(ordered, headings, rows)
@@ -39,7 +41,26 @@ def _recency(job: Job) -> tuple[str, bool, str]:
 
 def _row(job: Job) -> list[str]:
     cards = f"{number(job.cards)} {job.device or ''}{'*' if job.simulated_cards else ''}".strip() if job.cards else "-"
-    return [job.id, job.name, state_label(job.state), job.owner, job.group, cards, age(job.submitted_at), job.reason]
+    return [
+        job.id,
+        job.name,
+        workload_state_label(job.kind, job.state),
+        job.owner,
+        job.group,
+        cards,
+        age(job.submitted_at),
+        job.reason,
+    ]
+
+
+def _with_kinds(jobs: Sequence[Job], headings: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Only where there is something to tell apart."""
+    place = headings.index("NAME") + 1
+    told = [
+        [*row[:place], say(f"kind.{job.kind}") if knows(f"kind.{job.kind}") else job.kind, *row[place:]]
+        for job, row in zip(jobs, rows, strict=True)
+    ]
+    return [*headings[:place], "KIND", *headings[place:]], told
 
 
 def narrowed(headings: list[str], rows: list[list[str]], room: int) -> tuple[list[str], list[list[str]]]:

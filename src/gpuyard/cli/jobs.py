@@ -10,7 +10,7 @@ import click
 
 from gpuyard.cli.failures import FAILED, tell_api_error
 from gpuyard.cli.job_table import print_jobs
-from gpuyard.cli.labels import state_label
+from gpuyard.cli.labels import workload_state_label
 from gpuyard.cli.output import local_time, note, print_json, printable
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import key_values, open_client, output_option, print_listing, shipping_progress
@@ -126,20 +126,20 @@ def ls(
 @_id
 @output_option
 def events(ref: str, output: str) -> None:
-    story = open_client().job(ref).events()
+    job = open_client().job(ref)
     print_listing(
-        story,
+        job.events(),
         output,
         ["TIME", "STATE", "TRY", "BY", "WHAT"],
-        _event_row,
+        lambda event: _event_row(event, job.kind),
         wrap=True,
     )
 
 
-def _event_row(event: Event) -> list[str]:
+def _event_row(event: Event, kind: str) -> list[str]:
     return [
         local_time(event.at),
-        state_label(event.state),
+        workload_state_label(kind, event.state),
         str(event.attempt or "-"),
         event.by or "-",
         event.message,

@@ -136,6 +136,11 @@ def label(text: str) -> str:
     return CHINESE.get(text, text) if LANGUAGE == "zh" else text
 
 
+def workload_state_label(kind: str, state: str) -> str:
+    """A dev environment that rests is stopped, wherever it is spoken of; a job that does is paused."""
+    return state_label("stopped" if kind == "env" and state == "paused" else state)
+
+
 def state_label(state: str) -> str:
     """The state of a job, a replica or a node, as people read it."""
     if LANGUAGE != "zh":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuyard.cli.labels import label, state_label
+from gpuyard.cli.labels import label, state_label, workload_state_label
 from gpuyard.cli.logs import log_command
 from gpuyard.cli.output import local_time, number, print_fields, print_json, print_table, ran_seconds, short_time, spent
 from gpuyard.cli.phrases import say
@@ -44,7 +44,7 @@ def show(ref: str, output: str) -> None:
 def _what_it_is(job: Job) -> Iterator[Field]:
     yield "id", job.id
     yield "name", job.name
-    yield "state", state_label(job.state)
+    yield "state", workload_state_label(job.kind, job.state)
     yield "reason", job.reason
     yield "owner", job.owner
     yield "group", job.group

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuyard.cli.labels import state_label
+from gpuyard.cli.labels import workload_state_label
 from gpuyard.cli.output import print_json, printable, wrapped
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option
@@ -28,11 +28,19 @@ MOST_FACTS, MOST_AHEAD, MOST_REMEDIES = 5, 3, 4  # what fits on a screen; the re
 @output_option
 def why(ref: str, other: str | None, output: str) -> None:
     client = open_client()
-    told = client.before(ref, other) if other is not None else client.job(ref).why()
+    if other is not None:
+        before = client.before(ref, other)
+        _print(before, _before_lines(before), output)
+    else:
+        job = client.job(ref)
+        told = job.why()
+        _print(told, _why_lines(told, job.kind), output)
+
+
+def _print(told: Why | Before, lines: Iterator[Line], output: str) -> None:
     if output == "json":
         print_json(told.raw)
         return
-    lines = _before_lines(told) if other is not None else _why_lines(told)  # type: ignore[arg-type]
     for indent, hang, text in lines:
         for line in wrapped(printable(text), _columns(), indent, hang):
             click.echo(line)
@@ -48,10 +56,10 @@ def _columns() -> int | None:
 Line = tuple[str, str, str]  # what stands before the first line, before the following ones, and the text
 
 
-def _why_lines(told: Why) -> Iterator[Line]:
+def _why_lines(told: Why, kind: str) -> Iterator[Line]:
     who = told.id if told.name in ("", told.id) else f"{told.id} ({told.name})"
     if not told.sort:
-        yield "", "  ", say("why.state", who=who, state=state_label(told.state), reason=told.reason)
+        yield "", "  ", say("why.state", who=who, state=workload_state_label(kind, told.state), reason=told.reason)
         return
     yield "", "  ", say("why.waits", who=who, sort=told.sort_words)
     yield "  ", "  ", told.reason
