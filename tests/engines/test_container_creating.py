@@ -12,6 +12,7 @@ from gpuyard.domain.people import BLOCK, FIRST_BLOCK
 from gpuyard.domain.places import Root
 from gpuyard.domain.workload import ReplicaId
 from gpuyard.engines.container import creating, inside_request, names
+from gpuyard.engines.container.containers import read_time
 from gpuyard.engines.container.creating import EngineFacts, Plan, Source
 from gpuyard.engines.container.endings import told_by_engine, told_by_porter
 from gpuyard.engines.container.finding import facts_of, limits_of, sockets
@@ -184,6 +185,19 @@ def test_what_an_engine_says_of_itself_is_understood() -> None:
         facts = facts_of(said, path)
     assert (facts.is_podman, facts.runtimes, facts.cdi_devices) == (False, frozenset({"runc", "nvidia"}), False)
     assert facts.most_files > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2026-11-16T02:09:40.5Z", 1794794980.5),
+        ("2026-11-16T10:09:40.527903524+08:00", 1794794980.527903524),
+        ("0001-01-01T00:00:00Z", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_an_engines_times_are_read(text: str, seconds: float) -> None:
+    assert read_time(text) == pytest.approx(seconds)
 
 
 # --- how it ended -----------------------------------------------------------------------------------------------------

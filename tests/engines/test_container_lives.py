@@ -176,6 +176,21 @@ def test_a_launch_that_was_broken_off_after_making_the_container_is_taken_up_aga
     assert container_yard.log(id) == "once\n"
 
 
+def test_a_launch_broken_off_right_after_the_start_does_not_run_it_twice(container_yard: ContainerYard) -> None:
+    id = replica()
+    request = container_yard.request(id, "sh", "-c", "echo once")
+    engine = container_yard.engine
+    made = engine._make(request, engine.log_path(id).parent)
+    assert engine._settler.begin(id, made, request.allotment.memory)
+    engine._containers.start(made)
+    state = ("inspect", "--format", "{{.State.Status}}", made)
+    container_yard.wait_for(lambda: "exited" in container_yard.podman.command(*state), "its end")
+    later = container_yard.new_engine()
+    later.launch(request)
+    container_yard.wait_for(lambda: later.observe({id: None})[id].life is Life.ENDED, "the record of its end")
+    assert container_yard.log(id) == "once\n"
+
+
 def test_a_command_that_is_not_in_the_image_is_told_in_words(container_yard: ContainerYard) -> None:
     container_yard.engine.launch(container_yard.request(replica(), "no-such-program"))
     seen, _ = container_yard.ended(replica())

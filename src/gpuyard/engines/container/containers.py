@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from aiodocker import Docker
@@ -21,6 +23,7 @@ START_SECONDS = 60.0
 REMOVE_SECONDS = 60.0
 COMMIT_SECONDS = 1800.0
 _COLLISION_SECONDS = 0.3
+_TIME = re.compile(r"(?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?P<part>\.\d+)?(?P<zone>Z|[+-]\d\d:\d\d)")
 _MOST_WORDS = 300
 
 
@@ -32,11 +35,12 @@ class Found:
     state: str  # created, running, exited, ...
     pid: int
     exit_code: int
+    started_at: float  # the last time
     layer: str = ""  # the folder with what was changed in it, where the engine tells
 
-    @property
-    def has_begun(self) -> bool:
-        return self.state not in ("created", "configured", "initialized")
+    def has_begun_since(self, moment: float) -> bool:
+        """A container that is kept has begun before, for an earlier attempt."""
+        return self.state not in ("created", "configured", "initialized") and self.started_at >= moment
 
     @property
     def is_over(self) -> bool:
@@ -49,6 +53,15 @@ class Listed:
     replica: ReplicaId
     state: str
     created_at: float
+
+
+def read_time(text: str) -> float:
+    """Seconds since 1970 from the engine's way to write a time; 0 when it never was."""
+    found = _TIME.match(text)
+    if found is None or found["date"].startswith("0001"):
+        return 0.0
+    zone = found["zone"].replace("Z", "+00:00")
+    return datetime.fromisoformat(found["date"] + zone).timestamp() + float(f"0{found['part'] or ''}")
 
 
 class Containers:
@@ -96,7 +109,8 @@ class Containers:
             raise
         state, layer = shown["State"], ((shown.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir") or ""
         pid, code = int(state.get("Pid") or 0), int(state.get("ExitCode") or 0)
-        return Found(shown["Id"], str(state["Status"]), pid, code, str(layer))
+        started_at = read_time(str(state.get("StartedAt") or ""))
+        return Found(shown["Id"], str(state["Status"]), pid, code, started_at, str(layer))
 
     def remove(self, id: str) -> None:
         """With whatever volumes its image asked for. Nothing happens when it is gone. An engine that is itself cleaning

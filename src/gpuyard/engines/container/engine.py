@@ -273,7 +273,8 @@ class ContainerEngine:
             self._settle_soon(request.id, 0)
             return
         try:
-            self._containers.start(made)
+            if status is None or not self._settler.has_started(request.id):  # it must never run twice
+                self._containers.start(made)
         except Refused as problem:
             self._settler.fail(request.id, problem.message)
             return

@@ -88,6 +88,12 @@ class Settler:
         finally:
             os.close(lock)
 
+    def has_started(self, id: ReplicaId) -> bool:
+        """Whether the engine has started it, in this attempt, and perhaps nobody lived to note that."""
+        status = record.read(self._folder(id), record.STATUS) or {}
+        found = self._containers.look(status["container"])
+        return found is not None and found.has_begun_since(status["begun_at"])
+
     def note_running(self, id: ReplicaId) -> None:
         """It was started. One that has ended by now did run."""
         status = record.read(self._folder(id), record.STATUS) or {}
@@ -192,7 +198,7 @@ class Settler:
         was_stopped = self.is_stop_asked(id)
         if found is None:
             return endings.lost() | ({"how": record.STOPPED} if was_stopped else {})
-        if not found.has_begun:
+        if status.get("life") == record.STARTING and not found.has_begun_since(status["begun_at"]):
             return {"how": record.STOPPED, "exit_code": None, "signal": None, "detail": ""} if was_stopped else None
         if found.is_over:
             words = self._containers.last_words(found.id)
