@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.cli.yard import Yard
 
+from gpuyard import Client
+
 PASSWORD = "correct horse battery"
 
 
@@ -203,3 +205,16 @@ def test_an_admin_sets_a_new_password_for_someone(team: Yard, tmp_path: Path) ->
     team.good("user", "set", "bob", "--password-stdin", stdin="another good one\n")
     person, url = elsewhere(team, tmp_path / "home")
     person.good("login", url, "--name", "bob", "--password-stdin", stdin="another good one\n")
+
+
+def test_someone_changes_their_own_password(team: Yard) -> None:
+    with Client(data=team.data) as owner:
+        owner.create_user("pia", password="her first long secret", group="default")
+        token = owner.create_token("pia", user="pia", scope="admin").raw["token"]
+    pia = team.as_user(token)
+    wrong = pia.run("password", "--password-stdin", stdin="no\nher second long secret\n")
+    assert wrong.code != 0
+    changed = pia.run("password", "--password-stdin", stdin="her first long secret\nher second long secret\n")
+    assert changed.code == 0, changed
+    again = pia.run("password", "--password-stdin", stdin="her second long secret\nher third long secret\n")
+    assert again.code == 0, again

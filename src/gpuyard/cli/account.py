@@ -44,14 +44,27 @@ def login(url: str, name: str | None, password_stdin: bool, scope: str, insecure
     note(say("login.done", url=session.url, name=name, file=file))
 
 
+@click.command(help=say("password"))
+@click.option("--password-stdin", is_flag=True, help=say("opt.passwords_stdin"))
+def password(password_stdin: bool) -> None:
+    """One's own: the old one, then the new one."""
+    lines = iter(sys.stdin.read().splitlines()) if password_stdin else None
+    old = next(lines, "") if lines is not None else getpass.getpass(f"{say('login.old_password')}: ")
+    new = next(lines, "") if lines is not None else _asked_twice()
+    open_client().change_password(old, new)
+    note(say("done.own_password"))
+
+
+def _asked_twice() -> str:
+    new = getpass.getpass(f"{say('login.new_password')}: ")
+    if getpass.getpass(f"{say('login.again')}: ") != new:
+        raise Refused(say("login.differ"), BAD_INPUT)
+    return new
+
+
 def _change_password(session: PasswordSession, old: str, given: str | None) -> None:
     note(say("login.must_change"))
-    new = given
-    if new is None:
-        new = getpass.getpass(f"{say('login.new_password')}: ")
-        if new != getpass.getpass(f"{say('login.again')}: "):
-            raise Refused(say("login.differ"), BAD_INPUT)
-    session.change_password(old, new)
+    session.change_password(old, _asked_twice() if given is None else given)
 
 
 @click.command(help=say("logout"))
@@ -115,4 +128,4 @@ def _server_version() -> str | None:
         return None
 
 
-COMMANDS = (login, logout, whoami, version)
+COMMANDS = (login, password, logout, whoami, version)

@@ -158,6 +158,11 @@ HELP: dict[str, tuple[str, str]] = {
     ),
     "opt.once": ("show once and end", "只显示一次"),
     "opt.password": ("password (better: --password-stdin)", "密码（建议用 --password-stdin）"),
+    "password": ("Change your own password.", "修改自己的密码。"),
+    "opt.passwords_stdin": (
+        "read the old and the new password from standard input, a line each",
+        "从标准输入读取旧密码和新密码，各占一行",
+    ),
     "opt.password_stdin": ("read the password from standard input", "从标准输入读取密码"),
     "opt.user_group": ("group it belongs to", "所属组"),
     "opt.role": ("admin, lead or member", "admin、lead 或 member"),

@@ -131,6 +131,11 @@ _TABLE: dict[str, tuple[str, str]] = {
     "login.name": ("Name", "用户名"),
     "login.password": ("Password", "密码"),
     "login.must_change": ("The password must be changed now.", "必须先修改密码。"),
+    "login.old_password": ("Old password", "旧密码"),
+    "done.own_password": (
+        "the password is changed; other logins and tokens of yours have ended",
+        "密码已修改；您的其他登录和令牌均已失效",
+    ),
     "login.new_password": ("New password", "新密码"),
     "login.again": ("New password again", "再次输入新密码"),
     "login.differ": ("the two new passwords differ", "两次输入的新密码不一致"),
