@@ -80,7 +80,18 @@ def _wrong_state(facts: Facts) -> str:
 def _already_there(facts: Facts) -> str:
     if facts.get("what") == "database":
         return "The database[ {name}] is not empty. Take an empty one, or add `--force` to replace what is there."
+    if facts.get("what") == "key":
+        return "This SSH key[ ({name})] is registered already."
     return "There is already a {what:noun}[ called `{name}`]. Choose another name."
+
+
+def _missing_key(facts: Facts) -> str:
+    if facts.get("key") == "image":
+        return (
+            "[{at:where}: ]`{key}` is missing: work runs in container images here. Name one with `--image`, or "
+            "`image:` in the job file; `yard image ls` shows those that are here."
+        )
+    return "[{at:where}: ]`{key}` is missing. Add it."
 
 
 def _bad_value(facts: Facts) -> str:
@@ -143,7 +154,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.SIBLING_ENDED: "Ended because another part of the same job[, {replica},] failed.",
     Code.BAD_VALUE: _bad_value,
     Code.UNKNOWN_KEY: "[{at:where}: ]there is no key `{key}`[; did you mean `{nearest}`?][; there is: {known:list}]",
-    Code.MISSING_KEY: "[{at:where}: ]`{key}` is missing. Add it.",
+    Code.MISSING_KEY: _missing_key,
     Code.BAD_YAML: "[{at:where}: ]{problem:problem}.",
     Code.TOO_LARGE: _too_large,
     Code.NOT_FOUND: _not_found,

@@ -70,7 +70,18 @@ def _wrong_state(facts: Facts) -> str:
 def _already_there(facts: Facts) -> str:
     if facts.get("what") == "database":
         return "数据库[ {name} ]里已有数据。请换一个空的，或加上 `--force` 覆盖。"
+    if facts.get("what") == "key":
+        return "这个 SSH 公钥[（{name}）]已经登记过了。"
     return "已经有同名的{what:noun}[ `{name}`]，请换一个名字。"
+
+
+def _missing_key(facts: Facts) -> str:
+    if facts.get("key") == "image":
+        return (
+            "[{at:where}：]缺少 `{key}`：这里的任务在容器镜像中运行。请用 `--image` 指定，或在任务文件中写 `image:`；"
+            "`yard image ls` 列出已有的镜像。"
+        )
+    return "[{at:where}：]缺少 `{key}`，请补上。"
 
 
 SENTENCES: Mapping[Code, Template] = {
@@ -116,7 +127,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.SIBLING_ENDED: "同一任务的另一部分[（{replica}）]失败，所以一起结束。",
     Code.BAD_VALUE: "[{at:where}：][`{value}` 不行，]{problem:problem}。",
     Code.UNKNOWN_KEY: "[{at:where}：]没有 `{key}` 这个字段[，是不是想写 `{nearest}`？][，可用的有：{known:list}]",
-    Code.MISSING_KEY: "[{at:where}：]缺少 `{key}`，请补上。",
+    Code.MISSING_KEY: _missing_key,
     Code.BAD_YAML: "[{at:where}：]{problem:problem}。",
     Code.TOO_LARGE: _too_large,
     Code.NOT_FOUND: _not_found,
