@@ -71,7 +71,12 @@ class GatewayKeeper:
                 kept.child.returncode = 0  # it goes on without us, and Popen need not warn of that
 
     def end(self) -> None:
+        """One that has hardly begun, and has not said so yet, is not left behind: nobody would know of it."""
         self._told_to_end.set()
+        for kept in self._kept:
+            child, lock = kept.child, self._config.run_folder / kept.lock
+            if child is not None and child.poll() is None and holder(lock) != child.pid:
+                child.terminate()
 
     def _look_after(self, kept: Kept) -> None:
         now = time.monotonic()
