@@ -196,9 +196,10 @@ def _tags(image: dict[str, Any]) -> list[str]:
 
 
 def _is_kept(image: dict[str, Any]) -> bool:
-    """Made from somebody's dev environment: it has its container's labels, also when it has lost its name."""
+    """Made from somebody's dev environment: it has all of its container's labels, also when it has lost its name. An
+    image that only plays with some of them is like any other."""
     labels = (image.get("Config") or {}).get("Labels") or {}
-    return names.WORKLOAD in labels or any(name.startswith(names.KEPT_IMAGES) for name in _tags(image))
+    return names.read_labels(labels) is not None or any(name.startswith(names.KEPT_IMAGES) for name in _tags(image))
 
 
 def _held(image: dict[str, Any], name: str) -> HeldImage:
