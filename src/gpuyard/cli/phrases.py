@@ -219,8 +219,8 @@ _TABLE: dict[str, tuple[str, str]] = {
         "服务已停止；再次启动：`make run`，或 `yard up --detach` 加上原来的选项",
     ),
     "down.goes_on": (
-        "{count} running jobs go on; the next `yard up` finds them again",
-        "{count} 个运行中的任务会继续；下次 `yard up` 会重新接管",
+        "what runs goes on (jobs and dev environments: {count}); the next `yard up` finds it again",
+        "运行中的任务和开发环境（{count} 个）会继续；下次 `yard up` 会重新接管",
     ),
     "down.stuck": ("process {pid} has not ended after {seconds} s", "进程 {pid} 在 {seconds} 秒后仍未结束"),
     "restore.running": (
