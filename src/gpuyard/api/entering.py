@@ -56,7 +56,7 @@ def open_in_browser(
 def _require_live(workload: Workload) -> None:
     """What is about to start may be opened: the page waits for it."""
     if workload.state in ENDED or workload.state is State.PAUSED:
-        facts = {"what": "workload", "name": workload.spec.name, "state": workload.state.value}
+        facts = {"what": workload.spec.kind.value, "name": workload.spec.name, "state": workload.state.value}
         raise Conflict(because(Code.NOT_RUNNING, **facts))
 
 

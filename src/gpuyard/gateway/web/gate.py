@@ -152,7 +152,7 @@ class Gate:
             raise
         if workload.state not in _ENTERED or not running_replicas(workload):
             facts = {"name": workload.spec.name, "state": workload.state.value}
-            raise Conflict(because(Code.NOT_RUNNING, what="workload", **facts))
+            raise Conflict(because(Code.NOT_RUNNING, what=workload.spec.kind.value, **facts))
         return workload
 
     def _by_token(self, proof: Proof) -> Actor:

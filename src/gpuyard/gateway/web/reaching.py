@@ -80,8 +80,8 @@ class Reaching:
             return
         self._started = {known: at for known, at in self._started.items() if now - at < AGAIN_SECONDS}
         ended = await self._how_it_ended(target)
-        self._started[target] = now
         service = self._recipe(permit, target, prefix)
+        self._started[target] = now
         await self._broker.serve(target.replica, target.user, service.name, service.argv, service.env, service.cwd)
         if ended is not None and target.service is not None:
             facts = {"name": NAMES[target.service], "code": ended, "log": f"$YARD_DOOR/{target.service}.log"}
