@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 ENDED_STATES = frozenset(state.value for state in ENDED)
 TIME_UP_EXIT_CODE = 124  # as timeout(1) ends
+CANNOT_RUN = {  # seen before the start, and told as a shell that tried would
+    Code.NO_START_FILE.value: 127,
+    Code.NO_SUCH_COMMAND.value: 127,
+    Code.NO_INTERPRETER.value: 127,
+    Code.NOT_EXECUTABLE.value: 126,
+    Code.START_FILE_IS_FOLDER.value: 126,
+}
 LOG_PAGE_BYTES = 4 << 20
 FIRST_LOOK_SECONDS, SLOWEST_LOOK_SECONDS = 0.1, 2.0
 
@@ -239,7 +246,8 @@ def _in_words(piece: LogPiece) -> str:
 def exit_code_of(job: Job) -> int:
     """As a shell would tell it: the job's own code, 128 + n for signal n, 143 when stopped, 1 when it never ran.
 
-    124 when its time was up, as timeout(1) does: whatever code it ended with then was not its own choice.
+    124 when its time was up, as timeout(1) does: whatever code it ended with then was not its own choice. 127 and 126
+    when what it should run was not there or could not be run.
     """
     if job.state == "succeeded":
         return 0
@@ -247,6 +255,8 @@ def exit_code_of(job: Job) -> int:
         return 143
     if job.reason_code == Code.TIME_UP.value:
         return TIME_UP_EXIT_CODE
+    if job.reason_code in CANNOT_RUN:
+        return CANNOT_RUN[job.reason_code]
     code = job.exit_code
     if code is None or code == 0:
         return 1
