@@ -112,7 +112,7 @@ def test_what_does_not_run_is_told(place: Place) -> None:
     place.house.stop(place.job)
     done = place.yard.run("shell", place.job.id, "--", "id", YARD_RETRY_SECONDS="1")
     assert done.code != 0
-    assert "not running" in done.err
+    assert "is stopped" in done.err
 
 
 def test_without_a_gateway_it_is_said(place: Place) -> None:
