@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import aiohttp
@@ -75,7 +75,7 @@ class EngineClient:
         """Raises Refused when the engine says no, EngineAway when it says nothing."""
         if self._away_since is not None:
             raise EngineAway("the container engine does not answer")
-        answer = asyncio.run_coroutine_threadsafe(self._ask(ask, seconds), self._loop)
+        answer = self._hand_over(self._ask(ask, seconds))
         try:
             return answer.result(seconds + 5.0)
         except concurrent.futures.TimeoutError as problem:
@@ -87,9 +87,16 @@ class EngineClient:
     def knock(self) -> bool:
         """Whether it answers now."""
         try:
-            return asyncio.run_coroutine_threadsafe(self._knock(), self._loop).result(_KNOCK_SECONDS + 1.0)
-        except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
+            return self._hand_over(self._knock()).result(_KNOCK_SECONDS + 1.0)
+        except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError, EngineAway):
             return False
+
+    def _hand_over(self, asking: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        try:
+            return asyncio.run_coroutine_threadsafe(asking, self._loop)
+        except RuntimeError as problem:  # the thread has ended
+            asking.close()
+            raise EngineAway("the container engine is being let go") from problem
 
     def close(self) -> None:
         if not self._thread.is_alive():
@@ -103,10 +110,11 @@ class EngineClient:
         asyncio.set_event_loop(self._loop)
         watching = self._loop.create_task(self._watch())
         self._loop.run_forever()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.run_until_complete(asyncio.sleep(0))  # what was handed over in the last moment becomes a task, too
+        while left := asyncio.all_tasks(self._loop):
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         assert watching.done()
         self._loop.run_until_complete(self._hang_up())
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
