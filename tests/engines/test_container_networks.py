@@ -81,6 +81,8 @@ def host_service(family: socket.AddressFamily = socket.AF_INET) -> Iterator[int]
             except TimeoutError:
                 continue
             with connection:
+                connection.settimeout(2)
+                connection.recv(1000)  # what is left unread would break the connection before the answer is there
                 connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nreached\n")
 
     thread = threading.Thread(target=answer)

@@ -57,6 +57,8 @@ class EngineClient:
         self._listeners: list[Callable[[bool], None]] = []
         self._docker: Docker | None = None
         self._loop = asyncio.new_event_loop()
+        self._handing = threading.Lock()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="container-engine", daemon=True)
         self._thread.start()
 
@@ -92,16 +94,19 @@ class EngineClient:
             return False
 
     def _hand_over(self, asking: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        try:
-            return asyncio.run_coroutine_threadsafe(asking, self._loop)
-        except RuntimeError as problem:  # the thread has ended
-            asking.close()
-            raise EngineAway("the container engine is being let go") from problem
+        """To the client's thread; after `close` nobody there would take it up."""
+        with self._handing:
+            if not self._is_closed:
+                return asyncio.run_coroutine_threadsafe(asking, self._loop)
+        asking.close()
+        raise EngineAway("the container engine is being let go")
 
     def close(self) -> None:
-        if not self._thread.is_alive():
-            return
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        with self._handing:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)
 
     # --- in the client's own thread -------------------------------------------------------------------------------
