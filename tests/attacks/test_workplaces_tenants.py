@@ -133,11 +133,19 @@ class Town:
         finally:
             connection.close()
 
+    def _cleared(self) -> bool:
+        """Containers that are just going are in each other's way for a moment."""
+        try:
+            self.podman("rm", "--all", "--force", "--time", "0")
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
     def close(self) -> None:
         for client in (self.owner, self.ann.client, self.bob.client):
             client.close()
         self.yard.run("down", "--all")
-        self.podman("rm", "--all", "--force", "--time", "0")
+        wait_until(self._cleared, 60, lambda: "a container cannot be removed")
         self.podman("network", "prune", "--force")
         self.service.end()
 

@@ -53,6 +53,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 INSIDE = Path(__file__).parent.parent / "inside"
 RDMA = Path("/dev/infiniband")
 POOL = "10.231.0.0/16"
+_NETWORK_TRIES = 5
 _AWAY_SECONDS = 3.0  # so long an engine may be silent before the machine is said to be lost
 _STRAY_SECONDS = 120.0  # a container without a replica is younger than any launch takes
 
@@ -290,13 +291,14 @@ class ContainerEngine:
         record.write(str(folder), record.REQUEST, self._note_for_readers(request, cards, who))
         self._layout.live_mark(request.id).touch()
         body = creating.config(self._plan(request, folder, str(image["Id"]), cards, who), self._facts)
-        try:
-            return self._create(request, body)
-        except Refused as problem:
-            if "network" not in problem.message:
-                raise
-            self._networks.ensure(request.id.workload)  # the end of an earlier attempt took it away in between
-            return self._create(request, body)
+        for _ in range(_NETWORK_TRIES):
+            try:
+                return self._create(request, body)
+            except Refused as problem:
+                if "network" not in problem.message:
+                    raise
+                self._networks.ensure(request.id.workload)  # the end of another replica took it away in between
+        return self._create(request, body)
 
     def _create(self, request: LaunchRequest, body: Mapping[str, Any]) -> str:
         if request.keeps is None:
