@@ -68,8 +68,20 @@ def a_container_platform(data: Path) -> Iterator[Platform]:
             yield platform
     finally:
         subprocess.run([*YARD, "down", "--all"], env={**os.environ, "YARD_DATA": str(data)}, capture_output=True)
-        podman(data, "rm", "--all", "--force", "--time", "0")
+        clear(data)
         OwnService(data).end()
+
+
+def clear(data: Path) -> None:
+    """Containers that are just going are in each other's way for a moment."""
+    for tries_left in reversed(range(10)):
+        try:
+            podman(data, "rm", "--all", "--force", "--time", "0")
+            return
+        except RuntimeError:
+            if not tries_left:
+                raise
+            time.sleep(1.0)
 
 
 def podman(data: Path, *words: str) -> str:
