@@ -41,7 +41,7 @@ from gpuyard.engines.process.progress import ProgressReader
 from gpuyard.engines.process.replicas import Replicas
 from gpuyard.engines.process.rooms import check_mounts
 from gpuyard.engines.process.supervision import record, removal
-from gpuyard.engines.seam import CardUse, HeldImage, LaunchRequest, Progress, Usage
+from gpuyard.engines.seam import HeldImage, LaunchRequest, Progress, Usage
 from gpuyard.engines.variables import CONTROL_NODES
 
 log = logging.getLogger(__name__)
@@ -204,17 +204,7 @@ class ContainerEngine:
     # --- what it can do besides -----------------------------------------------------------------------------------
 
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
-        readings = {(r.device, r.index): r for probe in self._probes for r in probe.read()}
-        found: dict[ReplicaId, Usage] = {}
-        for id in replicas:
-            folder = str(self._layout.replica(id))
-            status, request = record.read(folder, record.STATUS), record.read(folder, record.REQUEST)
-            if not status or not request or status.get("life") != record.RUNNING:
-                continue
-            given = [readings[key] for index in request["cards"] if (key := (request["device"], index)) in readings]
-            cards = tuple(CardUse(r.index, r.percent, r.memory) for r in given)
-            found[id] = replace(self._replicas.usage(status), cards=cards)
-        return found
+        return self._replicas.usage(replicas, self._probes)
 
     def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
         return self._progress.read(replicas)

@@ -81,10 +81,7 @@ class Settler:
         if lock is None:
             return False
         try:
-            if record.exists(folder, record.STATUS):
-                return False
-            record.write(folder, record.TOMBSTONE, {"at": time.time()})
-            return True
+            return record.bury(folder)
         finally:
             os.close(lock)
 

@@ -8,7 +8,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from gpuyard.engines.process.requests import OPEN_TO_GROUP, USUAL_UMASK, Machine
 from gpuyard.engines.process.rooms import check_mounts, find_programs
 from gpuyard.engines.process.supervision import cgroups, record, removal
 from gpuyard.engines.process.wake import WakeBell
-from gpuyard.engines.seam import CardUse, LaunchRequest, Progress, Usage
+from gpuyard.engines.seam import LaunchRequest, Progress, Usage
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -145,17 +144,7 @@ class ProcessEngine:
     # --- what it can do besides -----------------------------------------------------------------------------------
 
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
-        readings = {(r.device, r.index): r for probe in self._probes for r in probe.read()}
-        found: dict[ReplicaId, Usage] = {}
-        for id in replicas:
-            folder = str(self._layout.replica(id))
-            status, request = record.read(folder, record.STATUS), record.read(folder, record.REQUEST)
-            if not status or not request or status.get("life") != record.RUNNING:
-                continue
-            given = [readings[key] for index in request["cards"] if (key := (request["device"], index)) in readings]
-            cards = tuple(CardUse(r.index, r.percent, r.memory) for r in given)
-            found[id] = replace(self._replicas.usage(status), cards=cards)
-        return found
+        return self._replicas.usage(replicas, self._probes)
 
     def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
         return self._progress.read(replicas)
@@ -265,10 +254,7 @@ class ProcessEngine:
         if lock is None:
             return False
         try:
-            if record.exists(folder, record.STATUS):
-                return False
-            record.write(folder, record.TOMBSTONE, {"at": time.time()})
-            return True
+            return record.bury(folder)
         finally:
             os.close(lock)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.workload import ReplicaId
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.supervision import cgroups, processes, record
-from gpuyard.engines.seam import Usage
+from gpuyard.engines.seam import CardUse, Usage
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -107,7 +110,21 @@ class Replicas:
                 owners.setdefault((request["device"], index), set()).update(pids)
         return owners
 
-    def usage(self, status: dict[str, Any]) -> Usage:
+    def usage(self, replicas: Iterable[ReplicaId], probes: Iterable[DeviceProbe]) -> dict[ReplicaId, Usage]:
+        """What each of these uses now, with the cards it was given; those that do not run are left out."""
+        readings = {(r.device, r.index): r for probe in probes for r in probe.read()}
+        found: dict[ReplicaId, Usage] = {}
+        for id in replicas:
+            folder = str(self._layout.replica(id))
+            status, request = record.read(folder, record.STATUS), record.read(folder, record.REQUEST)
+            if not status or not request or status.get("life") != record.RUNNING:
+                continue
+            given = [readings[key] for index in request["cards"] if (key := (request["device"], index)) in readings]
+            cards = tuple(CardUse(r.index, r.percent, r.memory) for r in given)
+            found[id] = replace(self._use_of(status), cards=cards)
+        return found
+
+    def _use_of(self, status: dict[str, Any]) -> Usage:
         if status.get("cgroup"):
             return Usage(*cgroups.open_group(status["cgroup"]).usage())
         pids = self._pids(status)

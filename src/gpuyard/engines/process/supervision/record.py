@@ -16,6 +16,7 @@ import _thread
 import fcntl
 import json
 import os
+import time
 
 TYPE_CHECKING = False  # loading typing would cost every replica a tenth of its start
 if TYPE_CHECKING:
@@ -88,6 +89,14 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
 
 def exists(folder: str, name: str) -> bool:
     return os.path.lexists(os.path.join(folder, name))
+
+
+def bury(folder: str) -> bool:
+    """Leave a mark that it must never begin; the caller holds the lock. False when it has begun."""
+    if exists(folder, STATUS):
+        return False
+    write(folder, TOMBSTONE, {"at": time.time()})
+    return True
 
 
 def take_lock(folder: str) -> int | None:
