@@ -112,12 +112,13 @@ class Watch:
 
     def look(self) -> bool:
         """Look once. True when the job has ended and all its output is shown."""
-        self._raise_if_nobody_reads()
         self.job = self.job.refresh(patience_seconds=self.job.client.patience_seconds)
         self._tell_state()
         if self.job.attempt > self.attempt and not self._busy():
             self._follow_attempt(self.attempt + 1)
-        return self.job.ended and self.attempt == self.job.attempt and not self._busy()
+        finished = self.job.ended and self.attempt == self.job.attempt and not self._busy()
+        self._raise_if_nobody_reads()  # last: a reader may leave while the state is asked for
+        return finished
 
     def rest(self) -> None:
         """Until the next look: sooner when a log ended, since then something has happened."""
