@@ -57,6 +57,7 @@ class Problem(StrEnum):
     CPU = "rule.cpu"
     CARDS = "rule.cards"
     DURATION = "rule.duration"  # most
+    IDLE_TOO_SHORT = "rule.idle_too_short"  # least
     JOB_NAME = "rule.job_name"
     WORKPLACE_NAME = "rule.workplace_name"
     NOT_CHANGED = "rule.not_changed"

@@ -50,8 +50,8 @@ class Code(StrEnum):
     REPLACED = "story.replaced"  # job, by
     TAKES_PLACE = "story.takes_place"  # job
     GROUP_MERGED = "story.group_merged"  # source, target, by
-    IDLE_SOON = "story.idle_soon"  # idle_seconds, seconds
-    TIMER_SOON = "story.timer_soon"  # seconds
+    IDLE_SOON = "story.idle_soon"  # idle_seconds, seconds, name
+    TIMER_SOON = "story.timer_soon"  # seconds, name
     ASKED_ANEW = "story.asked_anew"  # changes
     START_ASKED = "story.start_asked"  # by
     RETRY = "story.retry"  # cause, number, limit, seconds
@@ -64,10 +64,10 @@ class Code(StrEnum):
     SUCCEEDED = "ended.succeeded"  # (none)
     STOPPED = "ended.stopped"  # by
     PAUSED = "ended.paused"  # by
-    IDLE = "ended.idle"  # idle_seconds
-    TIMER = "ended.timer"  # (none)
-    RESTS = "ended.rests"  # by
-    LEFT = "ended.left"  # (none) a dev environment ended by itself
+    IDLE = "ended.idle"  # idle_seconds, name
+    TIMER = "ended.timer"  # name
+    RESTS = "ended.rests"  # by, name
+    LEFT = "ended.left"  # name
     EXIT_CODE = "ended.exit_code"  # exit_code, replica
     SIGNALLED = "ended.signalled"  # signal, replica
     OUT_OF_MEMORY = "ended.out_of_memory"  # memory, replica
@@ -153,6 +153,7 @@ class Code(StrEnum):
     PRIORITY_CEILING = "refused.priority_ceiling"  # asked, ceiling, role
     SAME_KEY_OTHER_JOB = "refused.same_key_other_job"  # key
     NOT_RUNNING = "refused.not_running"  # what, name, state
+    NO_TOOLBOX = "refused.no_toolbox"  # what, name
     WHICH_ENVIRONMENT = "refused.which_environment"  # user, names
     NO_ENVIRONMENT = "refused.no_environment"  # names
     NO_FORWARDING = "refused.no_forwarding"  # what, target

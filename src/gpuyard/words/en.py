@@ -163,7 +163,10 @@ SENTENCES: Mapping[Code, Template] = {
     Code.NOT_ALLOWED: "You may not do this[: {action:noun}]. Ask the group's lead or an admin.",
     Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
     Code.WRONG_PASSWORD: "Name or password is wrong.",
-    Code.PASSWORD_CHANGE_NEEDED: "Your password was given by somebody else. Choose your own first: `yard password`.",
+    Code.PASSWORD_CHANGE_NEEDED: (
+        "You still have a one-time password. Choose your own first: `yard password`, or `yard login URL` where you "
+        "have not logged in yet."
+    ),
     Code.WEAK_PASSWORD: (
         "The password is too easy to guess. Choose another[ of at least {least} characters], not your name."
     ),
@@ -244,6 +247,7 @@ PROBLEMS: Mapping[str, str] = {
     ),
     Problem.CPU: "expected cores like 4, 0.5 or 500m, at most 10000",
     Problem.CARDS: "expected whole cards like 1 or 8, a share of one card like 0.5, or 0 for none; at most 100000",
+    Problem.IDLE_TOO_SHORT: "nobody could work in it; expected at least {least:seconds}, or `off`",
     Problem.DURATION: "expected a time like 90s, 30m, 2h30m or 1d[, at most {most:seconds}]",
     Problem.WORKPLACE_NAME: "expected 1 to 27 letters, digits or underscores",
     Problem.NOT_CHANGED: "this cannot be changed; create another one instead",

@@ -21,6 +21,12 @@ Facts = Mapping[str, Any]
 Template = str | Callable[[Facts], str]
 
 
+def by_name(text: str) -> Template:
+    """A sentence with a command about NAME in it, which is the name itself where that is known."""
+    named = text.replace("NAME", "{name}")
+    return lambda facts: named if facts.get("name") else text
+
+
 @dataclass(frozen=True)
 class Language:
     """Everything that differs between languages."""

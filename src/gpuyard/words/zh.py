@@ -136,7 +136,9 @@ SENTENCES: Mapping[Code, Template] = {
     Code.NOT_ALLOWED: "您没有权限[：{action:noun}]。请联系组长或管理员。",
     Code.LOGIN_NEEDED: "请先登录：`yard login URL`，或设置 YARD_TOKEN。",
     Code.WRONG_PASSWORD: "用户名或密码不对。",
-    Code.PASSWORD_CHANGE_NEEDED: "当前密码是别人设置的，请先改成自己的密码：`yard password`。",
+    Code.PASSWORD_CHANGE_NEEDED: (
+        "还在使用一次性密码，请先改成自己的密码：`yard password`；尚未登录时用 `yard login URL`。"
+    ),
     Code.WEAK_PASSWORD: "密码太容易猜到。[至少 {least} 个字符，]不要用自己的名字，也不要用常见密码。",
     Code.TOO_MANY_TRIES: "尝试次数太多，请[等 {seconds:seconds}]稍后再试。",
     Code.TOO_MANY_LIVE: "你未结束的任务太多了[（最多 {limit} 个）]。请等一些任务结束，或停掉一些。",
@@ -203,6 +205,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.TOO_FEW_BYTES: "太小了[（至少 {least:memory}）]；不带单位的数字表示字节，16 GB 请写 16G",
     Problem.CPU: "应当写核数，如 4、0.5 或 500m，最多 10000",
     Problem.CARDS: "应当是整张卡，如 1、8；或一张卡的一部分，如 0.5；不用卡写 0；最多 100000",
+    Problem.IDLE_TOO_SHORT: "这么短没法使用；至少 {least:seconds}，或写 `off`",
     Problem.DURATION: "应当写成 90s、30m、2h30m 或 1d 这样[，最长 {most:seconds}]",
     Problem.WORKPLACE_NAME: "应当是 1 到 27 个字母、数字或下划线",
     Problem.NOT_CHANGED: "这一项不能修改，请另外创建一个",
