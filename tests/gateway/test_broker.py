@@ -173,6 +173,21 @@ def test_a_terminal_is_found_again_after_the_connection_was_lost(place: BrokerPl
         place.do(place.client.terminal(ENV, "ann", session=session))
 
 
+def test_what_is_typed_to_a_command_that_has_ended_does_not_cost_its_last_words(place: BrokerPlace) -> None:
+    place.replica()
+    session, _, screen = _terminal(place, argv=["sh", "-c", "echo last words; exit 3"])
+    wait_for(lambda: _is_over(place, session), "the end of the command")
+    for _ in range(2):
+        screen.sock.send(frame(b"d", b"\x04"))
+    screen.shows(b"last words")
+    assert screen.ends() == {"code": 3}
+    screen.sock.close()
+
+
+def _is_over(place: BrokerPlace, session: str) -> bool:
+    return session not in [held["session"] for held in place.do(place.client.terminals(ENV, "ann"))]
+
+
 def test_all_who_are_attached_see_the_same(place: BrokerPlace) -> None:
     place.replica()
     session, _, one = _terminal(place)

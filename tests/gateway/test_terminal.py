@@ -109,6 +109,16 @@ def test_a_command_instead_of_the_shell(desk: Desk) -> None:
     assert b"33 101" in typist.seen
 
 
+def test_who_types_while_the_command_ends_hears_its_end(desk: Desk) -> None:
+    """As `yard shell NAME -- COMMAND` without a terminal does: the end of its input is typed as soon as it is there."""
+    typist = Typist(desk.shell(desk.token("ann"), argv=("sh", "-c", "echo done; exit 3")))
+    for _ in range(4):
+        typist.type("\x04")
+        time.sleep(0.1)
+    assert typist.until_end() == Ended(3)
+    assert b"done" in typist.seen
+
+
 def test_a_new_size_reaches_the_shell(desk: Desk) -> None:
     typist = Typist(desk.shell(desk.token("ann")))
     typist.shell.resize(50, 132)

@@ -47,6 +47,10 @@ GATEWAY: dict[str, tuple[str, str]] = {
         "the connection is lost, and the gateway has not answered for {seconds} s",
         "连接已断开，网关 {seconds} 秒没有响应",
     ),
+    "shell.command_lost": (
+        "the connection was lost; whether the command ran to its end is not known",
+        "连接曾断开；无法得知命令是否已执行完毕",
+    ),
     "shell.new": ("[the shell before is gone; this is a new one]", "[之前的 shell 已不在；这是新的]"),
     "shell.shown_out": (
         "[you were shown out: the login has ended, or the work has]",

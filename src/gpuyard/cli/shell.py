@@ -124,8 +124,10 @@ class Sitting:
             try:
                 self._shell.attach()
             except NotFound:
-                if self._shell.session is None or not self._may_begin_anew:
+                if self._shell.session is None:
                     raise
+                if not self._may_begin_anew:
+                    raise Refused(say("shell.command_lost"), LOST_CODE) from None
                 self._shell.session = None  # the shell is gone; a new one, and said so
                 continue
             except NotAllowed:

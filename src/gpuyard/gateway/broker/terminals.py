@@ -197,6 +197,7 @@ class Listener:
         self._queued = 0
         self._heard = b""
         self._close_at: float | None = None
+        self._has_said_all = False
         sock.setblocking(False)
         self.watch()
 
@@ -218,12 +219,12 @@ class Listener:
 
     def watch(self) -> None:
         """While the shell takes no more, nothing more is read from here."""
-        wanted = READ if self._terminal.takes_more() and self._close_at is None else 0
+        wanted = READ if self._terminal.takes_more() or self._close_at is not None else 0
         self._loop.watch(self._sock.fileno(), self._serve, wanted | (WRITE if self._queue else 0))
 
     def _serve(self) -> None:
         self._send()
-        if self._sock.fileno() >= 0 and self._terminal.takes_more():
+        if self._sock.fileno() >= 0 and (self._terminal.takes_more() or self._close_at is not None):
             self._receive()
 
     def _send(self) -> None:
@@ -237,16 +238,21 @@ class Listener:
                     self._queue[0] = self._queue[0][sent:]
                 else:
                     self._queue.popleft()
+            if self._close_at is not None and not self._has_said_all:
+                self._say_no_more()
         except BlockingIOError:
             self.watch()
             return
         except OSError:
             self._close()
             return
-        if self._close_at is not None:
-            self._close()
-        else:
-            self.watch()
+        self.watch()
+
+    def _say_no_more(self) -> None:
+        """The other side closes once it has read all. Closed by us, what somebody types just now would break the
+        stream, and with it what they have not read yet."""
+        self._has_said_all = True
+        self._sock.shutdown(socket.SHUT_WR)
 
     def _receive(self) -> None:
         try:
@@ -257,6 +263,8 @@ class Listener:
             piece = b""
         if not piece:
             self._close()
+            return
+        if self._close_at is not None:  # for nobody any more
             return
         self._heard += piece
         try:

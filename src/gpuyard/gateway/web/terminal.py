@@ -222,7 +222,7 @@ class TerminalTalk:
         if not self._closed:
             self.client.transport.write(write_close(code, why))
             self._leave()
-            self.client.close()
+            self.client.finished(keep=False, unread=True)  # something may be on its way that is typed just now
 
     def _leave(self) -> None:
         if self._closed:
