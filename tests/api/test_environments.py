@@ -52,7 +52,7 @@ def test_nobody_has_two_environments_of_one_name_but_two_people_may(server: Yard
     with server.person("eric") as eric, server.person("ella") as ella:
         create(eric, "same")
         again = eric.post("/api/v1/envs", json={"name": "same"})
-        assert again.status_code == 400
+        assert again.status_code == 409
         assert again.json()["error"]["code"] == "refused.already_there"
         create(ella, "same")
 
@@ -134,6 +134,11 @@ def test_timers_are_set_extended_and_taken_away(server: Yard) -> None:
         assert esme.put("/api/v1/envs/timed/timer", json={"timer": "off"}).json()["stop_at"] is None
         assert esme.put("/api/v1/envs/timed/timer", json={"idle": "45m"}).json()["idle_seconds"] == 2700
         assert esme.put("/api/v1/envs/timed/timer", json={"idle": "off"}).json()["idle_seconds"] is None
+        for short in ("1s", "59s", "0"):
+            refused = esme.put("/api/v1/envs/timed/timer", json={"idle": short})
+            assert (refused.status_code, refused.json()["error"]["facts"]["at"]) == (400, "idle")
+        assert esme.put("/api/v1/envs/timed/timer", json={"idle": "1m"}).json()["idle_seconds"] == 60
+        assert esme.post("/api/v1/envs", json={"name": "hasty", "idle": "30s"}).status_code == 400
         for bad in ("soon", "-1h", "0", "1e99h", "999999d"):
             assert esme.put("/api/v1/envs/timed/timer", json={"timer": bad}).status_code == 400
 
@@ -155,3 +160,60 @@ def test_an_image_that_this_engine_cannot_use_is_refused(server: Yard) -> None:
     with server.person("ernst") as ernst:
         answer = ernst.post("/api/v1/envs", json={"name": "image", "image": "debian:12"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "refused.image_refused")
+
+
+def test_a_wish_that_can_never_come_true_changes_nothing_unless_it_is_forced(server: Yard) -> None:
+    with server.person("egon") as egon:
+        id = create(egon, "large", cards=1)["id"]
+        server.start(id)
+        running = server.workload(id)
+        told = egon.post("/api/v1/envs/large/preview", json={"set": {"cards": 1000}}).json()
+        assert (told["never"], told["reason_code"]) == (True, "waiting.never_fits")
+        assert told["reason"]
+        possible = egon.post("/api/v1/envs/large/preview", json={"set": {"cards": 8}}).json()
+        assert (possible["never"], possible["reason"]) == (False, None)
+        assert egon.post("/api/v1/envs/large/preview", json={"set": {"cards": -1}}).status_code == 400
+        assert egon.post("/api/v1/envs/large/preview", json={"timer": "soon"}).status_code == 400
+        assert server.workload(id) == running
+        egon.post("/api/v1/envs/large/stop")
+        stopped = rest(server, id)
+        refused = egon.post("/api/v1/envs/large/start", json={"set": {"cards": 1000}})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "waiting.never_fits")
+        assert server.workload(id).spec == stopped.spec
+        forced = egon.post("/api/v1/envs/large/start", json={"set": {"cards": 1000}, "force": True})
+        assert (forced.status_code, forced.json()["cards"]) == (200, 1000)
+
+
+def test_a_strangers_wishes_for_it_are_answered_as_for_none(server: Yard) -> None:
+    with server.person("ewald") as ewald, server.person("edith") as edith:
+        id = create(ewald, "his")["id"]
+        assert edith.post(f"/api/v1/envs/{id}/preview").status_code == 404
+
+
+def test_it_tells_since_when_it_runs_not_when_it_first_did(server: Yard) -> None:
+    with server.person("elsa") as elsa:
+        id = create(elsa, "twice")["id"]
+        server.start(id)
+        first = elsa.get("/api/v1/envs/twice").json()["started_at"]
+        elsa.post("/api/v1/envs/twice/stop")
+        rest(server, id)
+        assert elsa.get("/api/v1/envs/twice").json()["started_at"] is None
+        server.clock.ahead += 600
+        elsa.post("/api/v1/envs/twice/start")
+        server.step(id, ResumeAsked("elsa"))
+        server.start(id)
+        again = elsa.get("/api/v1/envs/twice").json()
+        assert first < again["submitted_at"] < again["started_at"]
+        assert elsa.get(f"/api/v1/workloads/{id}").json()["started_at"] == again["started_at"]
+
+
+def test_what_is_said_of_it_calls_it_by_its_name(server: Yard) -> None:
+    with server.person("enno") as enno:
+        id = create(enno, "called")["id"]
+        server.start(id)
+        enno.post("/api/v1/envs/called/stop")
+        rest(server, id)
+        detail = enno.get(f"/api/v1/workloads/{id}").json()
+        story = enno.get(f"/api/v1/workloads/{id}/events").json()["items"]
+        said = [detail["reason"], story[-1]["message"]]
+        assert all("yard env start called" in sentence for sentence in said), said

@@ -151,6 +151,22 @@ def test_a_one_time_password_opens_nothing_until_it_is_changed(server: Yard) -> 
         assert newbie.get("/api/v1/workloads").status_code == 200
 
 
+def test_who_owns_the_data_folder_chooses_a_password_without_the_old_one_and_nobody_else_does(fresh: Yard) -> None:
+    new = {"new": "my very own words"}
+    with fresh.person("pia") as by_token, logged_in(fresh, "pia") as pia:
+        for other in (by_token, pia):
+            refused = other.post("/api/v1/password", json=new)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (401, "refused.wrong_password")
+    with fresh.client(fresh.token_of("admin")) as admin, fresh.owner as owner:
+        assert admin.post("/api/v1/password", json=new).status_code == 401
+        assert owner.post("/api/v1/password", json={"old": "not it at all", **new}).status_code == 401
+        assert owner.post("/api/v1/password", json=new).status_code == 200
+        assert owner.get("/api/v1/whoami").json()["user"]["must_change_password"] is False
+        assert owner.get("/api/v1/audit").json()["items"][0]["action"] == "password.change"
+    with fresh.client() as client:
+        assert log_in(client, "admin", new["new"]).status_code == 200
+
+
 # --- guessing -----------------------------------------------------------------------------------------------------
 
 

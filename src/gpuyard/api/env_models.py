@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from gpuyard.api.models import In, Instant, Number, Out, WorkloadOut
+from gpuyard.api.models import Facts, In, Instant, Number, Out, WorkloadOut
 
 Duration = Annotated[str, StringConstraints(min_length=1, max_length=32)]
 
@@ -21,6 +21,22 @@ class EnvOut(WorkloadOut):
     idle_seconds: float | None = Field(description="it is stopped when nobody has used it for so long; null: never")
     stop_at: Instant | None = Field(description="when its timer stops it")
     used_at: Instant | None = Field(description="when somebody last worked in it, through browser or SSH")
+
+
+class EnvDetail(EnvOut):
+    """With the ways in for whoever asks, while there is something to enter."""
+
+    addresses: dict[str, str] = Field(
+        description="where it is opened in the browser: lab, ide, terminal and its ports (p8080); each asks for a login"
+    )
+    ssh: str | None = Field(description="the command that enters it by SSH, for its owner")
+
+
+class EnvPreview(Out):
+    never: bool = Field(description="with this it could never start, however long it waits")
+    reason: str | None = Field(description="why not")
+    reason_code: str | None
+    reason_facts: Facts
 
 
 class EnvAnswered(EnvOut):
@@ -39,6 +55,7 @@ class StartIn(In):
         examples=[{"cards": 1, "memory": "32G"}],
     )
     timer: Duration | None = None
+    force: bool = Field(default=False, description="also when it could never start with what is asked for")
 
 
 class TimerIn(In):

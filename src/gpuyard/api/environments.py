@@ -12,14 +12,14 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
-from gpuyard.api import env_models, submitting, views
+from gpuyard.api import entering, env_models, submitting, views
 from gpuyard.api.finding import find_workload, glasses, visibility
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.workloads import KEY_HEADER, IdempotencyKey
 from gpuyard.dialects import native
 from gpuyard.domain.errors import BadInput, Conflict, NotFound
 from gpuyard.domain.problems import Problem
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.resources import parse_duration
 from gpuyard.domain.workload import ENDED, Kind, Spec, State, StoryEvent, Wanted, Workload
 from gpuyard.store import workloads as rows
@@ -80,13 +80,33 @@ def list_envs(caller: Seeing, everyone: Annotated[bool, Query(alias="all")] = Fa
     return env_models.EnvList(items=[_out(env, places.get(env.id, Workplace()), seen) for env in found])
 
 
-@doors.get("/envs/{ref}", response_model=env_models.EnvOut)
-def show(caller: Seeing, ref: Ref) -> Any:
+@doors.get("/envs/{ref}", response_model=env_models.EnvDetail)
+def show(caller: Seeing, ref: Ref, request: Request) -> Any:
     with caller.parts.database.read() as conn:
         env = find_env(caller, conn, ref, Action.SEE_WORKLOAD)
         place = workplaces.get(conn, env.id) or Workplace()
         seen = glasses(caller, conn, [env.reason])
-    return _out(env, place, seen)
+    addresses, ssh = entering.addresses_of(caller, request, env), entering.ssh_of(caller, request, env)
+    return env_models.EnvDetail(**_fields(env, place, seen), addresses=addresses, ssh=ssh)
+
+
+@doors.post("/envs/{ref}/preview", response_model=env_models.EnvPreview)
+def preview(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = None) -> Any:
+    """Whether it could ever start with this: asked before one that runs is stopped for it."""
+    asked = asked or env_models.StartIn()
+    _seconds(asked.timer)
+    with caller.parts.database.read() as conn:
+        env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
+    never = _never(caller, env, asked.set)
+    with caller.parts.database.read() as conn:
+        seen = glasses(caller, conn, [never] if never else [])
+    reason = seen.reason(never) if never else None
+    return env_models.EnvPreview(
+        never=reason is not None,
+        reason=seen.say(reason) if reason else None,
+        reason_code=reason.code.value if reason else None,
+        reason_facts=dict(reason.facts) if reason else {},
+    )
 
 
 @doors.post("/envs/{ref}/start", response_model=env_models.EnvAnswered)
@@ -94,6 +114,8 @@ def start(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = None
     """Start one that is stopped, with other resources if that is asked for. What is installed in it is there again."""
     asked = asked or env_models.StartIn()
     timer = _seconds(asked.timer)
+    if asked.set and not asked.force:
+        _require_possible(caller, ref, asked.set)
     with caller.parts.database.write() as conn:
         env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
         if env.wanted is Wanted.RUN and not asked.set:
@@ -138,7 +160,7 @@ def set_timer(caller: Controlling, ref: Ref, asked: env_models.TimerIn) -> Any:
             place = workplaces.get(conn, env.id) or Workplace()
             workplaces.set_timer(conn, env.id, _stop_at(asked.timer, place.stop_at, caller.now))
         if asked.idle is not None:
-            idle = None if asked.idle == OFF else _seconds(asked.idle, "idle")
+            idle = native.read_workplace({"name": env.spec.name, "idle": asked.idle}).spec.idle_seconds
             rows.amend(conn, env, replace(env.spec, idle_seconds=idle), [])
         audit.record(conn, caller.actor, "env.timer", env.id, caller.now)
         return _answer_in(conn, caller, rows.get(conn, env.id) or env)
@@ -156,6 +178,23 @@ def find_env(caller: Caller, conn: Connection, ref: str, action: Action) -> Work
     return env
 
 
+def _require_possible(caller: Caller, ref: str, changes: Mapping[str, Any]) -> None:
+    """A wish that can never come true changes nothing."""
+    with caller.parts.database.read() as conn:
+        env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
+    never = _never(caller, env, changes) if env.state is State.PAUSED else None
+    if never is not None:
+        raise Conflict(never)
+
+
+def _never(caller: Caller, env: Workload, changes: Mapping[str, Any]) -> Reason | None:
+    """Why it could never start with this. That others have what it needs, or it itself, is no reason: they end."""
+    spec = _changed(caller, env, changes)
+    anew = Workload(caller.parts.make_id(), env.owner, env.group, spec, submitted_at=caller.now)
+    reason = caller.parts.preview(anew).reason
+    return reason if reason is not None and reason.code in NEVER_STARTS else None
+
+
 def _changed(caller: Caller, env: Workload, changes: Mapping[str, Any]) -> Spec:
     """The same environment asking for something else, checked as a new one would be."""
     policy = caller.policies.known(caller.now)
@@ -163,13 +202,16 @@ def _changed(caller: Caller, env: Workload, changes: Mapping[str, Any]) -> Spec:
     if not data.get("cards"):  # a move to the CPU needs no word about the type of card
         data = {key: value for key, value in data.items() if key not in ("cards", "device", "models")}
     data = {key: value for key, value in data.items() if value is not None}
+    if "idle" not in changes:  # what was right when it was asked for stays
+        data.pop("idle", None)
     for key in ("name", "group"):
         if key in changes:
             facts = {"problem": Problem.NOT_CHANGED.value, "value": str(changes[key])[:80]}
             raise BadInput(because(Code.BAD_VALUE, at=key, **facts))
     device = caller.parts.default_device
     changed = native.read_workplace(data, None, default_device=device, priorities=policy.priorities)
-    return submitting.check(caller, changed, policy, None, "").workload.spec
+    spec = submitting.check(caller, changed, policy, None, "").workload.spec
+    return spec if "idle" in changes else replace(spec, idle_seconds=env.spec.idle_seconds)
 
 
 def _ask_anew(caller: Caller, conn: Connection, env: Workload, spec: Spec) -> None:
@@ -182,7 +224,7 @@ def _ask_anew(caller: Caller, conn: Connection, env: Workload, spec: Spec) -> No
         raise Conflict(because(Code.GENERATION_MOVED, what="workplace"))
 
 
-def _seconds(text: Any, at: str = "timer") -> float | None:
+def _seconds(text: Any) -> float | None:
     if text is None or text == OFF:
         return None
     try:
@@ -191,7 +233,7 @@ def _seconds(text: Any, at: str = "timer") -> float | None:
             raise ValueError(text)
     except ValueError as error:
         facts = {"problem": Problem.DURATION.value, "value": str(text)[:80], "most": MOST_TIMER_SECONDS}
-        raise BadInput(because(Code.BAD_VALUE, at=at, **facts)) from error
+        raise BadInput(because(Code.BAD_VALUE, at="timer", **facts)) from error
     return seconds
 
 

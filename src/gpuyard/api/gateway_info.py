@@ -21,7 +21,7 @@ NOTE, HOST_KEY = "gateway.json", "ssh_host_ed25519_key.pub"
 def gateway(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
     """Null where that door is not open. Without a host, it is the one this server is asked under."""
     folder = caller.parts.data
-    told = _note(folder / NOTE) if folder is not None else {}
+    told = read_note(folder / NOTE) if folder is not None else {}
     port, key = told.get("ssh_port"), _host_key(folder / HOST_KEY) if folder is not None else None
     return models.GatewayOut(
         url=_text(told.get("url")),
@@ -32,7 +32,7 @@ def gateway(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
     )
 
 
-def _note(file: Path) -> Mapping[str, Any]:
+def read_note(file: Path) -> Mapping[str, Any]:
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -354,9 +354,10 @@ class WhoAmIOut(Out):
     expires_at: Instant | None
     version: str
 
+    engine: str = Field(description="what runs the work here: process, container or simulated")
 
 class PasswordIn(In):
-    old: Password
+    old: Password | None = Field(default=None, description="only who owns the data folder may leave it out")
     new: NewPassword
     keep_tokens: bool = KEEP_TOKENS
 

@@ -53,12 +53,14 @@ def who_am_i(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
         csrf=actor.csrf or None,
         expires_at=views.instant_or_none(actor.expires_at),
         version=caller.parts.version,
+        engine=caller.parts.images.engine,
     )
 
 
 @doors.post("/password", response_model=models.Done)
 def change_password(caller: Annotated[Caller, needs(Action.CHANGE_OWN_PASSWORD)], passwords: models.PasswordIn) -> Any:
-    """One's own. All other sessions of the same person end, and all other tokens unless told to keep them."""
+    """One's own. All other sessions of the same person end, and all other tokens unless told to keep them. Whoever
+    owns the data folder need not know the old one."""
     access, keep_tokens = caller.parts.access, passwords.keep_tokens
     access.change_password(caller.actor, passwords.old, passwords.new, keep_tokens=keep_tokens)
     return models.Done()

@@ -33,6 +33,7 @@ from gpuyard.store.database import Connection
 KEY_RULE = re.compile(r"[!-~]{1,128}")
 DIGEST_RULE = re.compile(r"[0-9a-f]{64}")
 TRIES = 5  # to find an id that is not taken
+ENV_NOUN = "workplace"  # as `words` knows it
 COPY_BYTES = 1 << 20
 YAML_KINDS = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 
@@ -182,7 +183,7 @@ async def write(caller: Caller, submission: Submission) -> tuple[Workload, bool]
         try:
             return await caller.together.write(_writer(caller, replace(submission, workload=workload)))
         except Conflict as error:
-            if error.reason.code is not Code.ALREADY_THERE:
+            if error.reason.code is not Code.ALREADY_THERE or error.reason.facts.get("what") == ENV_NOUN:
                 raise
             workload = replace(workload, id=caller.parts.make_id())  # the id was taken
     raise Conflict(because(Code.ALREADY_THERE, what="workload", name=workload.id))
@@ -218,7 +219,7 @@ def _writer(caller: Caller, submission: Submission) -> Callable[[Connection], tu
 def _require_new_name(conn: Connection, env: Workload) -> None:
     """Environments are called by their names, so nobody has two of one name."""
     if rows.workplace_named(conn, env.owner, env.spec.name) is not None:
-        raise BadInput(because(Code.ALREADY_THERE, what="workplace", name=env.spec.name))
+        raise Conflict(because(Code.ALREADY_THERE, what=ENV_NOUN, name=env.spec.name))
 
 
 def instead_of(caller: Caller, submission: Submission, waiting: Workload) -> Submission:

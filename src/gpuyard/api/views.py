@@ -13,13 +13,14 @@ from gpuyard.domain.people import User
 from gpuyard.domain.reasons import Code, Reason
 from gpuyard.domain.resources import WHOLE_CARD
 from gpuyard.domain.usage import CardUse
-from gpuyard.domain.workload import Attempt, Replica, ReplicaId, RoleSpec, StoryEvent, Workload
+from gpuyard.domain.workload import Attempt, Kind, Replica, ReplicaId, RoleSpec, StoryEvent, Workload
 from gpuyard.metrics.series import CardPoint, Latest, Point
 
 Say = Callable[[Reason], str]
 # Facts that name a workload or its owner, and the fact with the id of the workload meant.
 NAMES_WORK: Mapping[str, str] = {"ahead_name": "ahead", "by_name": "by", "by_owner": "by", "owner": "job"}
 REASONS_INSIDE = ("cause", "reason")
+SAID_BY_NAME = frozenset({Code.IDLE_SOON, Code.TIMER_SOON, Code.IDLE, Code.TIMER, Code.RESTS, Code.LEFT})
 _CODES = frozenset(code.value for code in Code)
 
 
@@ -103,7 +104,7 @@ def workload_detail(workload: Workload, attempts: Iterable[Attempt], glasses: Gl
     return models.WorkloadDetail(
         **workload_fields(workload, glasses),
         roles=[_role(role) for role in workload.spec.roles],
-        attempts=[attempt_out(attempt, glasses) for attempt in attempts],
+        attempts=[attempt_out(attempt, glasses, workload) for attempt in attempts],
         retries_used={cause.value: number for cause, number in workload.retries_used.items()},
         max_seconds=workload.spec.max_seconds,
         preemptible=workload.spec.preemptible,
@@ -115,7 +116,7 @@ def workload_detail(workload: Workload, attempts: Iterable[Attempt], glasses: Gl
 
 def workload_fields(workload: Workload, glasses: Glasses) -> dict[str, Any]:
     milli, device = cards_of(workload)
-    reason = glasses.reason(workload.reason)
+    reason = glasses.reason(named(workload.reason, workload))
     return {
         "id": workload.id,
         "name": workload.spec.name,
@@ -129,7 +130,7 @@ def workload_fields(workload: Workload, glasses: Glasses) -> dict[str, Any]:
         "priority": workload.spec.priority,
         "wanted": workload.wanted,
         "submitted_at": instant(workload.submitted_at),
-        "started_at": instant_or_none(workload.started_at),
+        "started_at": instant_or_none(_started(workload)),
         "ended_at": instant_or_none(workload.ended_at),
         "exit_code": workload.exit_code,
         "attempt": workload.attempts_made,
@@ -139,6 +140,20 @@ def workload_fields(workload: Workload, glasses: Glasses) -> dict[str, Any]:
         "replicas": sum(role.replicas for role in workload.spec.roles),
         "simulated_cards": _on_stand_ins(workload, device, glasses),
     }
+
+
+def named(reason: Reason, workload: Workload) -> Reason:
+    """What is said of a dev environment says which commands help: with its name in them."""
+    if workload.spec.kind is not Kind.ENV or reason.code not in SAID_BY_NAME:
+        return reason
+    return Reason(reason.code, {**reason.facts, "name": workload.spec.name})
+
+
+def _started(workload: Workload) -> float | None:
+    """Of a dev environment since when it runs: it is started again and again."""
+    if workload.spec.kind is not Kind.ENV:
+        return workload.started_at
+    return workload.attempt.started_at if workload.attempt is not None and workload.holds_resources else None
 
 
 def _on_stand_ins(workload: Workload, device: str | None, glasses: Glasses) -> bool:
@@ -165,8 +180,8 @@ def _role(role: RoleSpec) -> models.RoleOut:
     )
 
 
-def attempt_out(attempt: Attempt, glasses: Glasses) -> models.AttemptOut:
-    reason = attempt.ending.reason if attempt.ending else None
+def attempt_out(attempt: Attempt, glasses: Glasses, workload: Workload) -> models.AttemptOut:
+    reason = named(attempt.ending.reason, workload) if attempt.ending else None
     return models.AttemptOut(
         number=attempt.number,
         created_at=instant(attempt.created_at),
@@ -196,8 +211,8 @@ def _replica(replica: Replica, glasses: Glasses) -> models.ReplicaOut:
     )
 
 
-def event_out(event: StoryEvent, glasses: Glasses) -> models.EventOut:
-    reason = glasses.reason(event.reason)
+def event_out(event: StoryEvent, glasses: Glasses, workload: Workload) -> models.EventOut:
+    reason = glasses.reason(named(event.reason, workload))
     return models.EventOut(
         at=instant(event.at),
         state=event.state,

@@ -195,7 +195,7 @@ def events(caller: Seeing, ref: Ref) -> Any:
         workload = find_workload(caller, conn, ref)
         story = rows.story(conn, workload.id)
         seen = glasses(caller, conn, [event.reason for event in story])
-    return models.EventList(items=[views.event_out(event, seen) for event in story])
+    return models.EventList(items=[views.event_out(event, seen, workload) for event in story])
 
 
 @doors.get("/workloads/{ref}/attempts", response_model=models.AttemptList)
@@ -204,7 +204,7 @@ def attempts(caller: Seeing, ref: Ref) -> Any:
         workload = find_workload(caller, conn, ref)
         found = rows.attempts(conn, workload.id)
         seen = glasses(caller, conn, [attempt.ending.reason for attempt in found if attempt.ending])
-    return models.AttemptList(items=[views.attempt_out(attempt, seen) for attempt in found])
+    return models.AttemptList(items=[views.attempt_out(attempt, seen, workload) for attempt in found])
 
 
 @doors.get("/workloads/{ref}/file", response_model=dict[str, Any])

@@ -19,13 +19,19 @@ from gpuyard.domain.resources import DEVICE_TYPES
 from gpuyard.domain.workload import DEFAULT_PRIORITY, WORKPLACE_NAME_RULE, WORKPLACE_ROLE, Kind, Spec
 
 NEVER = "off"
+LEAST_IDLE_SECONDS = 60.0  # less, and it would be stopped before anybody has entered it
 _ABOUT_THE_ROLE = ("image", "cards", "device", "models", "cpu", "memory", "shm", "env", "mounts", "ports", "where")
 _ABOUT_ALL = ("group", "priority", "preemptible", "max_time")
 
 
 def _idle(found: Found) -> float:
     """Seconds; 0 for never, so that what was set can be taken away again."""
-    return 0.0 if found.value in (NEVER, False) else _duration(found)
+    if found.value in (NEVER, False):
+        return 0.0
+    seconds = _duration(found)
+    if seconds < LEAST_IDLE_SECONDS:
+        raise found.wrong(Problem.IDLE_TOO_SHORT, {"least": LEAST_IDLE_SECONDS})
+    return seconds
 
 
 _duration = values.duration()
@@ -42,7 +48,7 @@ WORKPLACE_FIELDS: Mapping[str, Field] = {
     "idle": Field(
         _idle,
         {"type": ["string", "number", "boolean"]},
-        "It is stopped when nobody has used it for so long: 30m, 2h, or off.",
+        "It is stopped when nobody has used it for so long: 30m, 2h, or off; at least 1m.",
         is_text=True,
     ),
 }
