@@ -25,6 +25,15 @@ def test_further_roots_come_after_the_first() -> None:
     assert settings.roots == (Root("/mnt", "/data/files"), Root("/mnt2", "/nas2"))
 
 
+def test_registries_that_the_admin_named_in_any_way_may_be_asked() -> None:
+    assert "docker.io" in PLAIN.known_registries
+    settings = with_file(
+        PLAIN,
+        'insecure_registries = ["reg:5000/team"]\ndefault_image = "own.example/base:1"\nregistries = ["quay.io"]\n',
+    )
+    assert settings.known_registries == ("reg:5000", "own.example", "quay.io")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -39,6 +48,8 @@ def test_further_roots_come_after_the_first() -> None:
         ("network_pool = '8.8.0.0/16'", "private addresses"),
         ("network_pool = 'ten'", "network_pool"),
         ("host_network_groups = 'vision'", "list of names"),
+        ("registries = 'docker.io'", "list of names"),
+        ("registries = ['https://docker.io']", "expected hosts"),
         ("roots = 1", "table of paths"),
         ("[roots]\n'/mnt2' = 2", "table of paths"),
         ("[roots]\n'mnt2' = '/nas2'", "whole path"),

@@ -13,10 +13,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpuyard.domain.images import read_image_name
+from gpuyard.domain.images import read_image_name, registry_of
 from gpuyard.domain.people import FIRST_BLOCK
 from gpuyard.domain.places import FIRST_ROOT, Root, root_problem
 from gpuyard.domain.resources import GIB, MIB, parse_bytes
+
+# Registries that anybody may be sent to: known to all, and none lets a user choose which machine its names lead to.
+# Hosts are named one by one: below a cloud's common name, such as aliyuncs.com, are also private machines.
+PUBLIC_REGISTRIES = (
+    *("docker.io", "quay.io", "ghcr.io", "nvcr.io", "gcr.io", "registry.k8s.io", "mcr.microsoft.com", "public.ecr.aws"),
+    *("registry.gitlab.com", "docker.elastic.co", "registry.access.redhat.com", "registry.fedoraproject.org"),
+    *(f"registry.cn-{place}.aliyuncs.com" for place in ("hangzhou", "shanghai", "beijing", "shenzhen", "chengdu")),
+    *(f"swr.cn-{place}.myhuaweicloud.com" for place in ("south-1", "north-4", "east-3")),
+    *("ascendhub.huawei.com", "ccr.ccs.tencentyun.com", "docker.m.daocloud.io"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +72,13 @@ class Settings:
     host_network_groups: tuple[str, ...] = ()
     """Groups whose containers use the machine's own network, as RDMA needs. They are not kept apart from anybody."""
     insecure_registries: tuple[str, ...] = ()
-    """Registries without TLS, such as localhost:5000, for the podman that is started for us."""
+    """Registries without TLS, such as localhost:5000, for the podman that is started for us. They may be asked, too."""
+    registries: tuple[str, ...] = PUBLIC_REGISTRIES
+    """Which registries may be asked for images. A user writes the name, and the server asks, from inside the admin's
+    network: were any name allowed, 127.0.0.1:6379/x or 169.254.169.254/x would try the doors of machines that the user
+    cannot reach. So the usual public ones, and those that the admin has named: here, in `insecure_registries` or by
+    `default_image`. A list in the file takes the place of this one; `*.example.com` is every host below that name, `*`
+    anything, for teams that trust each other. An image that is here already is used whatever its name says."""
     simulate_cards: str = ""
     """`8` or `8:ascend`: stand-ins for cards on a machine that has none. Always labelled simulated."""
     nodes: str = ""
@@ -116,6 +132,13 @@ class Settings:
     @property
     def roots(self) -> tuple[Root, ...]:
         return (Root(FIRST_ROOT, str(self.data / "files")), *self.further_roots)
+
+    @property
+    def known_registries(self) -> tuple[str, ...]:
+        """Those that may be asked for images; the ones the admin named first."""
+        insecure = [place.partition("/")[0] for place in self.insecure_registries]
+        default = [registry_of(self.default_image)] if self.default_image else []
+        return tuple(dict.fromkeys((*insecure, *default, *self.registries)))
 
     @property
     def database_url(self) -> str:
@@ -192,6 +215,13 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _registries(value: Any) -> tuple[str, ...]:
+    names = _names(value)
+    if any("/" in name or " " in name for name in names):
+        raise ValueError('expected hosts, each with its port if it has one, such as ["docker.io", "reg.example:5000"]')
+    return names
+
+
 def _roots(value: Any) -> tuple[Root, ...]:
     if not isinstance(value, dict) or not all(isinstance(outside, str) for outside in value.values()):
         raise ValueError('expected a table of paths, such as "/mnt2" = "/nas2"')
@@ -218,6 +248,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "network_pool": _pool,
     "host_network_groups": _names,
     "insecure_registries": _names,
+    "registries": _registries,
 }
 _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
@@ -234,6 +265,7 @@ _ELSEWHERE = {
     "network_pool": "network_pool",
     "host_network_groups": "host_network_groups",
     "insecure_registries": "insecure_registries",
+    "registries": "registries",
 }
 
 

@@ -1,4 +1,5 @@
-"""What the tests of the container engine share: a real podman with a store of its own, one small image, yards on it."""
+"""What the tests of the container engine share: a real podman and a real docker with stores of their own, one small
+image, yards on them."""
 
 from __future__ import annotations
 
@@ -7,30 +8,27 @@ import os
 import shutil
 import subprocess
 import tarfile
-import time
+import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from tests.engines.places import PATIENCE_SECONDS
+from tests.engines.places import Place, wait_for
 
 from gpuyard.devices.probe import DeviceProbe
-from gpuyard.domain.cluster import Allotment, CardShare
-from gpuyard.domain.errors import EngineUnsure
 from gpuyard.domain.people import BLOCK, FIRST_BLOCK
-from gpuyard.domain.resources import MIB
-from gpuyard.domain.workload import Life, ReplicaId, Seen
 from gpuyard.engines.container.client import EngineClient, about
+from gpuyard.engines.container.creating import EngineFacts
 from gpuyard.engines.container.engine import ContainerEngine, Options
 from gpuyard.engines.container.finding import facts_of
 from gpuyard.engines.container.service import OwnService
-from gpuyard.engines.process.supervision import record
-from gpuyard.engines.seam import LaunchRequest
 from gpuyard.images.toolbox.base import AT, ensure_base, python_command
 
 IMAGE = "localhost/yard-test:1"
 POOL = "10.213.0.0/16"
+REGISTRIES = ("docker.io", "localhost:5999", "localhost:5998")  # the last is nobody's
 UID = FIRST_BLOCK + 4000 * BLOCK  # far from what a yard on this machine gives out
 GROUP_ID = FIRST_BLOCK + 4050 * BLOCK
 _PROGRAMS = (
@@ -42,31 +40,45 @@ _PROGRAMS = (
 
 def missing() -> str:
     """Why no container can be run here; empty when they can."""
+    return _missing("podman", "busybox", "iptables")
+
+
+def missing_docker() -> str:
+    """The same for docker. A second one would take the first one's rules from the machine's tables."""
+    is_running = any(os.path.exists(path) for path in ("/var/run/docker.pid", "/var/run/docker.sock"))
+    return _missing("dockerd", "docker", "busybox", "iptables") or ("a docker runs here already" if is_running else "")
+
+
+def _missing(*programs: str) -> str:
     if os.geteuid() != 0:
         return "containers are tested as root"
-    absent = [name for name in ("podman", "busybox", "iptables") if shutil.which(name) is None]
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    absent = [name for name in programs if shutil.which(name, path=path) is None]
     return f"not installed: {', '.join(absent)}" if absent else ""
 
 
-class Podman:
-    """A service with a store of its own, and one image: nothing but busybox."""
+class ContainerHost(ABC):
+    """A container engine of the tests' own, with a store of its own and one image: nothing but busybox."""
+
+    program: ClassVar[str]
+    socket: str
+    facts: EngineFacts
+    toolbox: Path
 
     def __init__(self, folder: Path) -> None:
-        self.service = OwnService(folder, insecure_registries=["localhost:5999"])
         self.folder = folder
 
     def start(self) -> None:
-        self.service.ensure()
-        assert self.service.wait()
+        self.serve()
         self.load(IMAGE)
         self.toolbox = ensure_base(self.folder)
-        said = about(self.service.socket)
+        said = about(self.socket)
         assert said is not None
-        self.facts = facts_of(said, self.service.socket)
+        self.facts = facts_of(said, self.socket)
 
     def command(self, *words: str, input: bytes | None = None) -> str:
-        environment = os.environ | self.service.environment()
-        done = subprocess.run(["podman", *words], input=input, capture_output=True, env=environment, timeout=120)
+        environment = os.environ | self.environment()
+        done = subprocess.run([self.program, *words], input=input, capture_output=True, env=environment, timeout=120)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
 
@@ -74,11 +86,112 @@ class Podman:
         options = [word for change in changes for word in ("--change", change)]
         self.command("import", *options, "-", name, input=image_of_busybox(files or {}))
 
+    @abstractmethod
+    def serve(self) -> None:
+        """Until it answers."""
+
+    @abstractmethod
+    def heed(self, away_seconds: float) -> None:
+        """It has not answered for so long: as on a machine that keeps its services alive."""
+
+    @abstractmethod
+    def pid(self) -> int: ...
+
+    @abstractmethod
+    def environment(self) -> dict[str, str]: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+
+class Podman(ContainerHost):
+    program = "podman"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._service = OwnService(folder, insecure_registries=["localhost:5999"])
+        self.socket = self._service.socket
+
+    def serve(self) -> None:
+        self._service.ensure()
+        assert self._service.wait()
+
+    def heed(self, away_seconds: float) -> None:
+        self._service.heed(away_seconds)
+
+    def pid(self) -> int:
+        pid = self._service._pid()
+        assert pid is not None
+        return pid
+
+    def environment(self) -> dict[str, str]:
+        return self._service.environment()
+
     def close(self) -> None:
         self.command("rm", "--all", "--force", "--time", "0")
         self.command("network", "prune", "--force")
-        self.service.end()
-        shutil.rmtree(Path(self.service.socket).parent, ignore_errors=True)
+        self._service.end()
+        shutil.rmtree(Path(self.socket).parent, ignore_errors=True)
+
+
+class Docker(ContainerHost):
+    """As an admin would set it up for us: containers outlive its service."""
+
+    program = "docker"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._run = Path(tempfile.mkdtemp(prefix="yard-docker-", dir="/run"))  # short: for its sockets' addresses
+        self.socket = str(self._run / "docker.sock")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def serve(self) -> None:
+        forwarding = Path("/proc/sys/net/ipv4/ip_forward")
+        if forwarding.read_text().strip() == "0":  # or docker would, and close all ways: ours must hold by themselves
+            forwarding.write_text("1")
+        (self.folder / "daemon.json").write_text("{}")
+        self._start()
+        wait_for(lambda: about(self.socket) is not None, "docker's first word")
+
+    def _start(self) -> None:
+        places = {
+            "config-file": self.folder / "daemon.json",
+            "data-root": self.folder / "root",
+            "exec-root": self._run / "exec",
+            "pidfile": self._run / "pid",
+            "host": f"unix://{self.socket}",
+        }
+        options = [f"--{name}={value}" for name, value in places.items()]
+        with open(self.folder / "docker.log", "ab") as output:
+            self._process = subprocess.Popen(
+                ["dockerd", *options, "--live-restore", "--bridge=none", "--insecure-registry=localhost:5999"],
+                env=os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def heed(self, away_seconds: float) -> None:
+        if self._process is not None and self._process.poll() is not None:
+            self._start()
+
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def environment(self) -> dict[str, str]:
+        return {"DOCKER_HOST": f"unix://{self.socket}"}
+
+    def close(self) -> None:
+        for id in self.command("ps", "--all", "--quiet").split():
+            self.command("rm", "--force", id)
+        self.command("network", "prune", "--force")
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(30)
+        shutil.rmtree(self._run, ignore_errors=True)
 
 
 def image_of_busybox(files: dict[str, str]) -> bytes:
@@ -102,29 +215,30 @@ def image_of_busybox(files: dict[str, str]) -> bytes:
 
 
 @dataclass
-class ContainerYard:
-    """A container engine on a data folder of its own. `engine` may be replaced, as a restarted server does."""
+class ContainerYard(Place):
+    """With a container engine."""
 
-    podman: Podman
+    host: ContainerHost
     data: Path
     devices: Sequence[DeviceProbe] = ()
     options: Options = Options()
     owner: str = "ann"
     engines: list[ContainerEngine] = field(default_factory=list)
+    uid, gid, image = UID, GROUP_ID, IMAGE
 
     def __post_init__(self) -> None:
-        self.options = replace(self.options, network_pool=POOL)
-        self.engine = self.new_engine()
+        self.options = replace(self.options, network_pool=POOL, registries=REGISTRIES)
+        self.engine: ContainerEngine = self.new_engine()
         self.node = self.engine.nodes()[0].name
 
     def new_engine(self, socket: str = "") -> ContainerEngine:
-        client = EngineClient(socket or self.podman.service.socket)
-        client.on_news(lambda is_away: self.podman.service.heed(client.away_seconds) if is_away else None)
+        client = EngineClient(socket or self.host.socket)
+        client.on_news(lambda is_away: self.host.heed(client.away_seconds) if is_away else None)
         made = ContainerEngine(
             self.data,
             client,
-            self.podman.facts,
-            toolbox=lambda: self.podman.toolbox,
+            self.host.facts,
+            toolbox=lambda: self.host.toolbox,
             python=python_command(AT),
             devices=self.devices,
             options=self.options,
@@ -132,74 +246,13 @@ class ContainerYard:
         self.engines.append(made)
         return made
 
-    def request(
-        self,
-        id: ReplicaId,
-        *command: str,
-        memory: int = 256 * MIB,
-        shm: int = 32 * MIB,
-        cards: Sequence[int] = (),
-        env: Sequence[tuple[str, str]] = (),
-        owner: str = "",
-        uid: int = UID,
-        **more: Any,
-    ) -> LaunchRequest:
-        shares = tuple(CardShare(index, 1000) for index in cards)
-        return LaunchRequest(
-            id=id,
-            owner=owner or self.owner,
-            uid=uid,
-            gid=GROUP_ID if uid else 0,
-            group="vision",
-            command=command,
-            env=tuple(env),
-            allotment=Allotment(self.node, 1000, memory, shm, "nvidia" if cards else "", shares),
-            grace_seconds=5.0,
-            **({"image": IMAGE} | more),
-        )
-
-    def launch(self, script: str, id: ReplicaId, **more: Any) -> ReplicaId:
-        """As control does it: when nobody knows what came of it, it is asked for again."""
-        request, until = self.request(id, "sh", "-c", script, **more), time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                self.engine.launch(request)
-                return id
-            except EngineUnsure:
-                assert time.monotonic() < until
-                time.sleep(0.2)
-
-    def look(self, id: ReplicaId) -> Seen:
-        return self.engine.observe({id: None})[id]
-
-    def run(self, script: str, id: ReplicaId, **more: Any) -> tuple[Seen, str]:
-        """From the start to the end: how it ended, and its whole log."""
-        return self.ended(self.launch(script, id, **more))
-
-    def ended(self, id: ReplicaId) -> tuple[Seen, str]:
-        self.wait_for(lambda: self.look(id).life is Life.ENDED, f"the end of {id}")
-        return self.look(id), self.log(id)
-
-    def log(self, id: ReplicaId) -> str:
-        path = self.engine.log_path(id)
-        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-    def says(self, id: ReplicaId, text: str) -> None:
-        self.wait_for(lambda: text in self.log(id), f"{text!r} in the log of {id}")
-
-    def status(self, id: ReplicaId) -> dict[str, Any]:
-        return record.read(str(self.engine.log_path(id).parent), record.STATUS) or {}
-
     def wait_for(self, condition: Callable[[], object], what: str = "it") -> None:
-        until = time.monotonic() + PATIENCE_SECONDS
-        while not condition():
-            assert time.monotonic() < until, f"{what} did not happen"
-            time.sleep(0.01)
+        wait_for(condition, what)
 
     def containers(self) -> list[str]:
         """The names of all containers of this yard, running or not."""
         filters = f"label=yard.data={self.engine._mark}"
-        return self.podman.command("ps", "--all", "--filter", filters, "--format", "{{.Names}}").split()
+        return self.host.command("ps", "--all", "--filter", filters, "--format", "{{.Names}}").split()
 
     def close(self) -> None:
         """Leave nothing behind."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from tests.engines.containers import IMAGE, ContainerYard, image_of_busybox
 from tests.engines.places import replica
 
 from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.images import may_be_asked, registry_of
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Life
 from gpuyard.engines.container.images import MOST_PULLS, cause_of, full_names, is_reference
@@ -70,6 +72,43 @@ def test_a_short_name_means_the_usual_registry_unless_it_is_here(name: str, full
 )
 def test_why_a_pull_failed_is_understood(message: str, cause: str) -> None:
     assert cause_of(message) == cause
+
+
+@pytest.mark.parametrize(
+    ("name", "registry"),
+    [
+        ("python:3.12", "docker.io"),
+        ("nvidia/cuda", "docker.io"),
+        ("index.docker.io/library/x", "docker.io"),
+        ("Quay.io/a/b:1", "quay.io"),
+        ("localhost/a", "localhost"),
+        ("127.0.0.1:6379/x", "127.0.0.1:6379"),
+        ("reg:5000/a@sha256:" + "0" * 64, "reg:5000"),
+    ],
+)
+def test_which_registry_a_name_leads_to(name: str, registry: str) -> None:
+    assert registry_of(name) == registry
+
+
+@pytest.mark.parametrize(
+    ("registry", "allowed", "may"),
+    [
+        ("docker.io", ["docker.io"], True),
+        ("docker.io:8080", ["docker.io"], False),
+        ("evil-docker.io", ["docker.io"], False),
+        ("docker.io.evil.example", ["docker.io"], False),
+        ("a.example.com", ["*.example.com"], True),
+        ("a.example.com:5000", ["*.example.com"], False),
+        ("example.com", ["*.example.com"], False),
+        ("evilexample.com", ["*.example.com"], False),
+        ("127.0.0.1:80", [], False),
+        ("127.0.0.1:80", ["*"], True),
+    ],
+)
+def test_a_registry_may_be_asked_only_by_the_name_it_was_allowed_by(
+    registry: str, allowed: list[str], may: bool
+) -> None:
+    assert may_be_asked(registry, allowed) is may
 
 
 # --- a registry -------------------------------------------------------------------------------------------------------
@@ -193,6 +232,52 @@ def test_a_failed_pull_says_which_image_and_why(
     assert container_yard.look(replica()).life is Life.ABSENT
 
 
+class Listener:
+    """Somebody on this machine whom no user should be able to knock at."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.socket.setblocking(False)
+        self.port = self.socket.getsockname()[1]
+
+    def was_knocked_at(self) -> bool:
+        try:
+            self.socket.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "0x7f.1", "2130706433"])
+def test_a_name_that_leads_to_a_machine_nobody_allowed_is_refused_before_anybody_is_asked(
+    container_yard: ContainerYard, host: str
+) -> None:
+    listener = Listener()
+    name = f"{host}:{listener.port}/x"
+    for ask in (
+        lambda: container_yard.engine.pull_image(name, print),
+        lambda: container_yard.launch("true", replica(), image=name),
+    ):
+        with pytest.raises(EngineError) as refused:
+            ask()
+        reason = refused.value.reason
+        assert reason.code is Code.REGISTRY_REFUSED
+        assert (reason.facts["image"], reason.facts["registry"]) == (name, f"{host.lower()}:{listener.port}")
+    assert not listener.was_knocked_at()
+    assert container_yard.look(replica()).life is Life.ABSENT
+    listener.socket.close()
+
+
+def test_an_image_that_is_here_is_used_whatever_its_name_says(container_yard: ContainerYard) -> None:
+    name = "169.254.169.254/latest/meta-data:1"
+    assert container_yard.engine.fetch_refusal(name) is not None
+    assert not container_yard.engine.has_image(name)
+    container_yard.host.command("tag", IMAGE, name)
+    assert container_yard.engine.has_image(name)
+    assert container_yard.run("echo ran", replica(), image=name)[1] == "ran\n"
+    container_yard.host.command("untag", IMAGE, name)
+
+
 def test_while_it_is_pulled_the_replica_is_starting_and_says_so_and_can_be_stopped(
     container_yard: ContainerYard, registry: Registry
 ) -> None:
@@ -235,9 +320,9 @@ def test_steps_of_a_pull_are_told(container_yard: ContainerYard, registry: Regis
 
 
 def test_an_archive_is_loaded_and_its_images_named(container_yard: ContainerYard) -> None:
-    container_yard.podman.command("tag", IMAGE, "localhost/saved:7")
+    container_yard.host.command("tag", IMAGE, "localhost/saved:7")
     path = container_yard.data.parent / "saved.tar"
-    container_yard.podman.command("save", "--output", str(path), "localhost/saved:7")
+    container_yard.host.command("save", "--output", str(path), "localhost/saved:7")
     assert container_yard.engine.remove_image("localhost/saved:7")
     with path.open("rb") as archive:
         loaded = container_yard.engine.load_image(iter(lambda: archive.read(65536), b""))
@@ -253,7 +338,7 @@ def test_what_is_no_archive_is_refused_in_words(container_yard: ContainerYard) -
 
 
 def test_an_image_in_use_is_not_removed(container_yard: ContainerYard) -> None:
-    container_yard.podman.load("localhost/used:1")
+    container_yard.host.load("localhost/used:1")
     id = container_yard.launch("sleep 600", replica(), image="localhost/used:1")
     with pytest.raises(EngineError):
         container_yard.engine.remove_image("localhost/used:1")

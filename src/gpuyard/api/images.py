@@ -1,7 +1,7 @@
 """The images that work can run in: which are here, fetching one, taking one in from a file, removing one.
 
-Anybody may fetch from a registry, as every job that names an image does. What puts other content under a name that all
-use, or takes a name away, is for admins.
+Anybody may fetch from a registry that may be asked, as every job that names an image does. What puts other content
+under a name that all use, or takes a name away, is for admins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gpuyard.api.models import In, Instant, Out
 from gpuyard.api.uploads import Uploads
 from gpuyard.api.views import instant
 from gpuyard.dialects.native import check_image_name
-from gpuyard.domain.errors import Conflict, NotFound, YardError
+from gpuyard.domain.errors import BadInput, Conflict, NotFound, YardError
 from gpuyard.domain.reasons import Code, because
 from gpuyard.engines.seam import KeepsImages
 
@@ -69,6 +69,9 @@ def pull(caller: Annotated[Caller, needs(Action.PULL_IMAGE)], asked: PullIn) -> 
     """Fetch one from its registry. The answer is lines of JSON: `{"told": ...}` for every step, then `{"done": true}`
     or `{"error": ...}`."""
     store, name = _store(caller), check_image_name(asked.image)
+    refusal = store.fetch_refusal(name)
+    if refusal is not None:
+        raise BadInput(refusal)
     _note(caller, Action.PULL_IMAGE, name)
     return StreamingResponse(_steps(caller, store, name), media_type="application/x-ndjson")
 

@@ -19,12 +19,13 @@ from gpuyard.api.guard import Caller
 from gpuyard.api.policies import require_ceiling
 from gpuyard.dialects import native
 from gpuyard.dialects.policy import NORMAL
-from gpuyard.domain.errors import BadInput, Conflict
+from gpuyard.domain.errors import BadInput, Conflict, EngineError
 from gpuyard.domain.people import User
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import Kind, Spec, State, StoryEvent, Wanted, Workload
+from gpuyard.engines.seam import KeepsImages
 from gpuyard.scheduling.strands import strands
 from gpuyard.store import people, workplaces
 from gpuyard.store import workloads as rows
@@ -32,8 +33,8 @@ from gpuyard.store.database import Connection
 
 KEY_RULE = re.compile(r"[!-~]{1,128}")
 DIGEST_RULE = re.compile(r"[0-9a-f]{64}")
-TRIES = 5  # to find an id that is not taken
 ENV_NOUN = "workplace"  # as `words` knows it
+TRIES = 5  # to find an id that is not taken
 COPY_BYTES = 1 << 20
 YAML_KINDS = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 
@@ -126,9 +127,27 @@ def problems_of(caller: Caller, spec: Spec) -> list[Reason]:
     needs_it = caller.parts.images.refuses or spec.kind is Kind.ENV  # what is installed in an image is why it is named
     if image and not caller.parts.images.uses_images and needs_it:
         problems.append(because(Code.IMAGE_REFUSED, image=image, engine=caller.parts.images.engine))
+    problems += _images_out_of_reach(caller, spec)
     if spec.workdir is not None and not caller.parts.workdirs.has(caller.actor.name, spec.workdir):
         problems.append(because(Code.NOT_FOUND, what="workdir", name=spec.workdir))
     return problems
+
+
+def _images_out_of_reach(caller: Caller, spec: Spec) -> list[Reason]:
+    """Those that are not here, of registries that may not be asked. When nobody knows what is here, the start tells."""
+    held = caller.parts.images.held
+    if held is None:
+        return []
+    try:
+        return [refusal for image, refusal in _refusals(held, spec) if not held.has_image(image)]
+    except EngineError:
+        return []
+
+
+def _refusals(held: KeepsImages, spec: Spec) -> list[tuple[str, Reason]]:
+    images = dict.fromkeys(role.image for role in spec.roles if role.image)
+    found = [(image, held.fetch_refusal(image)) for image in images]
+    return [(image, refusal) for image, refusal in found if refusal is not None]
 
 
 def image_of(spec: Spec) -> str | None:
@@ -148,7 +167,10 @@ def image_notes(caller: Caller, spec: Spec) -> list[Reason]:
 
 
 def needs_a_look(caller: Caller, job: native.JobFile) -> bool:
-    """Whether `check` will ask the disk or the store, and so may have to wait."""
+    """Whether `check` will ask the disk, the store or the engine, and so may have to wait."""
+    held = caller.parts.images.held
+    if held is not None and _refusals(held, job.spec):
+        return True
     foreign_group = job.group is not None and job.group not in caller.actor.user.groups
     return job.spec.workdir is not None or (foreign_group and caller.actor.is_admin)
 

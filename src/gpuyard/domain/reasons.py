@@ -91,6 +91,7 @@ class Code(StrEnum):
     FOLDER_NOT_WRITABLE = "ended.folder_not_writable"  # path, replica
     UPLOAD_UNDER_WAY = "ended.upload_under_way"  # path, replica
     PULL_FAILED = "ended.pull_failed"  # image, why, detail, replica
+    REGISTRY_REFUSED = "ended.registry_refused"  # image, registry, allowed
 
     # Facts: the pieces of the proof in `why`.
     NODE_FACT = "fact.node"  # node, nodes, resource, asked, free, jobs, kept_for, trouble
@@ -194,6 +195,7 @@ NO_USE_RETRYING = frozenset(
         Code.WINDOWS_LINES,
         Code.NO_WORKING_FOLDER,
         Code.FOLDER_NOT_WRITABLE,
+        Code.REGISTRY_REFUSED,
     }
 )
 

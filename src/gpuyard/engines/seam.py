@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from gpuyard.domain.cluster import Allotment, Node
+from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import CardUse as CardUse
 from gpuyard.domain.usage import Progress as Progress
 from gpuyard.domain.usage import Usage as Usage
@@ -125,6 +126,12 @@ class KeepsImages(Protocol):
     """Work runs in images here. Each verb may take as long as a registry or a disk does."""
 
     def images(self) -> Sequence[HeldImage]: ...
+
+    def fetch_refusal(self, name: str) -> Reason | None:
+        """Why the registry that its name leads to may not be asked for it; None when it may. Takes no time."""
+
+    def has_image(self, name: str) -> bool:
+        """Whether it is on this machine, so that no registry is needed. Raises EngineError when nobody knows."""
 
     def pull_image(self, name: str, told: Callable[[str], None]) -> None:
         """Fetch it from its registry; `told` hears of the steps. Raises EngineError with the reason when it fails."""

@@ -8,6 +8,7 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
 from gpuyard.words import en_queue as queue
+from gpuyard.words.en_images import IMAGES
 from gpuyard.words.en_inside import INSIDE, INSIDE_NOUNS
 from gpuyard.words.en_workplaces import WORKPLACES
 from gpuyard.words.facts import in_rough
@@ -104,6 +105,7 @@ SENTENCES: Mapping[Code, Template] = {
     **INSIDE,
     **queue.QUEUE,
     **WORKPLACES,
+    **IMAGES,
     Code.BROKEN_INPUT: (
         "It cannot be placed because something in it is broken: {problem:problem}[ ({detail})]. "
         "Stop it, correct that and submit it again."

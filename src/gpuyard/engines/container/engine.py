@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Card, Node, NodeState
 from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.images import USUAL_REGISTRY
 from gpuyard.domain.places import Root, is_below
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Life, ReplicaId, Seen
 from gpuyard.engines.container import creating, inside_request, names
@@ -67,6 +68,7 @@ class Options:
     network_pool: str = POOL
     host_network_groups: frozenset[str] = frozenset()
     default_image: str = ""
+    registries: tuple[str, ...] = (USUAL_REGISTRY,)
 
 
 class ContainerEngine:
@@ -105,7 +107,7 @@ class ContainerEngine:
         self._places = Places(layout, roots)
         self._client = client
         self._containers = Containers(client, mark)
-        self._pictures = Images(client)
+        self._pictures = Images(client, self._options.registries)
         self._networks = Networks(client, Firewall(), mark, self._options.network_pool, isolates=facts.is_podman)
         self._keeping = Keeping(self._places, self._containers, self._pictures)
         self._news = News()
@@ -229,6 +231,12 @@ class ContainerEngine:
 
     def images(self) -> Sequence[HeldImage]:
         return self._asked(self._pictures.all)
+
+    def fetch_refusal(self, name: str) -> Reason | None:
+        return self._pictures.fetch_refusal(name)
+
+    def has_image(self, name: str) -> bool:
+        return self._asked(lambda: self._pictures.find(name)) is not None
 
     def pull_image(self, name: str, told: Callable[[str], None]) -> None:
         self._asked(lambda: self._pictures.pull(name, told))

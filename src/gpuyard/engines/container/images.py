@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,8 +13,9 @@ from typing import Any
 from aiodocker import Docker
 
 from gpuyard.domain.errors import EngineError
-from gpuyard.domain.images import read_image_name
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.images import full_names as full_names
+from gpuyard.domain.images import is_image_id, may_be_asked, read_image_name, registry_of
+from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.engines.container import names
 from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
 from gpuyard.engines.seam import HeldImage
@@ -23,8 +24,6 @@ PULL_SECONDS = 3600.0
 LOAD_SECONDS = 3600.0
 MOST_PULLS = 3
 _TURN_SECONDS = 0.5
-
-_ID = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 
 # What registries and engines say, by what it means. The first that fits.
 _CAUSES: tuple[tuple[str, str], ...] = (
@@ -41,20 +40,7 @@ _CAUSES: tuple[tuple[str, str], ...] = (
 
 def is_reference(text: str) -> bool:
     """An image's name in a registry, or its id; never a file, an option or another transport."""
-    return _ID.fullmatch(text) is not None or read_image_name(text) is not None
-
-
-def full_names(text: str) -> list[str]:
-    """Under which names an image may be here, best first: as it is said, of this machine, of the usual registry."""
-    read = read_image_name(text)
-    if read is None or _ID.fullmatch(text):
-        return [text]
-    name, end = read
-    first = name.split("/")[0]
-    if "/" in name and ("." in first or ":" in first or first == "localhost"):
-        return [name + end]
-    library = name if "/" in name else f"library/{name}"
-    return [name + end, f"localhost/{name}{end}", f"docker.io/{library}{end}"]
+    return is_image_id(text) or read_image_name(text) is not None
 
 
 def cause_of(message: str) -> str:
@@ -69,8 +55,9 @@ def pull_failed(image: str, message: str, replica: str = "") -> EngineError:
 
 
 class Images:
-    def __init__(self, client: EngineClient) -> None:
+    def __init__(self, client: EngineClient, registries: Sequence[str]) -> None:
         self._client = client
+        self._registries = tuple(registries)
         self._lock = threading.Lock()
         self._pulls: set[str] = set()
 
@@ -91,6 +78,13 @@ class Images:
             else:
                 return None if _is_kept(found) else found
         return None
+
+    def fetch_refusal(self, name: str) -> Reason | None:
+        """Why its registry may not be asked for it; None when it may."""
+        registry = registry_of(_asked_for(name))
+        if may_be_asked(registry, self._registries):
+            return None
+        return because(Code.REGISTRY_REFUSED, image=name, registry=registry, allowed=list(self._registries))
 
     def ensure(self, name: str, told: Callable[[str], None]) -> dict[str, Any]:
         """The image's details, after pulling it if it is not here. Raises EngineAway when it is not yet its turn."""
@@ -126,11 +120,14 @@ class Images:
 
     def pull(self, name: str, told: Callable[[str], None]) -> None:
         """From its registry. `told` hears of each step."""
-        if not is_reference(name) or _ID.fullmatch(name):
+        if not is_reference(name) or is_image_id(name):
             raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=f"pull {name!r}"))
+        refusal = self.fetch_refusal(name)
+        if refusal is not None:
+            raise EngineError(refusal)
 
         async def ask(docker: Docker) -> None:
-            async for step in docker.images.pull(full_names(name)[-1 if _is_short(name) else 0], stream=True):
+            async for step in docker.images.pull(_asked_for(name), stream=True):
                 told(_step(step))
 
         told(name)
@@ -177,9 +174,9 @@ class Images:
         self._client.call(lambda docker: docker.images.delete(id, force=True))
 
 
-def _is_short(name: str) -> bool:
-    """Without a registry: the usual one is meant."""
-    return len(full_names(name)) > 1
+def _asked_for(name: str) -> str:
+    """As a registry is asked for it: without one in its name, the usual one is meant."""
+    return full_names(name)[-1]
 
 
 async def _inspect(name: str, docker: Docker) -> dict[str, Any]:

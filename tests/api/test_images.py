@@ -1,0 +1,101 @@
+"""Images by name: a registry that may not be asked is refused wherever its name is written, and is never asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pytest
+from tests.api.yard import Yard, running
+
+from gpuyard.api.parts import ImagePolicy
+from gpuyard.domain.images import may_be_asked, registry_of
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.engines.seam import HeldImage
+
+INSIDE = "169.254.169.254/latest:1"
+JOB = {"name": "train", "command": "true"}
+ENV = {"name": "lab", "cpu": 1, "memory": "1G"}
+
+
+class Shelf:
+    """Images that are here, and a note of every one that a registry was asked for."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = set(names)
+        self.pulled: list[str] = []
+
+    def images(self) -> Sequence[HeldImage]:
+        return [HeldImage(name, name, 1, 0.0) for name in sorted(self.names)]
+
+    def fetch_refusal(self, name: str) -> Reason | None:
+        registry, allowed = registry_of(name), ["docker.io"]
+        refused = because(Code.REGISTRY_REFUSED, image=name, registry=registry, allowed=allowed)
+        return None if may_be_asked(registry, allowed) else refused
+
+    def has_image(self, name: str) -> bool:
+        return name in self.names
+
+    def pull_image(self, name: str, told: Callable[[str], None]) -> None:
+        self.pulled.append(name)
+
+    def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
+        return []
+
+    def remove_image(self, name: str) -> bool:
+        return name in self.names
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+@pytest.fixture
+def yard(shelf: Shelf, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    policy = ImagePolicy("container", uses_images=True, held=shelf)
+    with running(tmp_path_factory.mktemp("images"), images=policy) as yard:
+        yield yard
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/workloads", JOB | {"image": INSIDE}),
+        ("/api/v1/envs", ENV | {"image": INSIDE}),
+        ("/api/v1/images/pull", {"image": INSIDE}),
+    ],
+)
+def test_a_registry_that_may_not_be_asked_is_refused_in_words(
+    yard: Yard, shelf: Shelf, path: str, body: dict[str, object]
+) -> None:
+    with yard.person("pia") as pia:
+        answer = pia.post(path, json=body)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["code"] == "ended.registry_refused"
+        assert "169.254.169.254 may not be asked" in answer.json()["error"]["message"]
+        chinese = pia.post(path, json=body, headers={"Accept-Language": "zh"}).json()["error"]["message"]
+        assert "不允许从镜像仓库 169.254.169.254" in chinese
+        assert pia.get("/api/v1/workloads").json()["items"] == []
+    assert shelf.pulled == []
+
+
+def test_an_image_that_is_here_is_taken_whatever_its_name_says(yard: Yard, shelf: Shelf) -> None:
+    shelf.names.add(INSIDE)
+    with yard.person("pia") as pia:
+        assert pia.post("/api/v1/workloads", json=JOB | {"image": INSIDE}).status_code == 201
+        assert pia.post("/api/v1/envs", json=ENV | {"image": INSIDE}).status_code == 201
+
+
+def test_one_bad_role_among_good_ones_is_found(yard: Yard) -> None:
+    roles = {"a": {"command": "true", "image": "debian:12"}, "b": {"command": "true", "image": INSIDE}}
+    with yard.person("pia") as pia:
+        answer = pia.post("/api/v1/workloads", json={"name": "two", "roles": roles})
+        assert answer.json()["error"]["code"] == "ended.registry_refused"
+        preview = pia.post("/api/v1/preview", json={"name": "two", "roles": roles}).json()
+        assert (preview["starts"], preview["problems"][0]["code"]) == (False, "ended.registry_refused")
+
+
+def test_what_may_be_fetched_is_fetched(yard: Yard, shelf: Shelf) -> None:
+    with yard.person("pia") as pia:
+        assert pia.post("/api/v1/images/pull", json={"image": "debian:12"}).text.strip() == '{"done": true}'
+    assert shelf.pulled == ["debian:12"]
