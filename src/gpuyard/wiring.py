@@ -365,6 +365,7 @@ def build_container_engine(settings: Settings, probes: Sequence[DeviceProbe]) ->
             network_pool=settings.network_pool,
             host_network_groups=frozenset(settings.host_network_groups),
             default_image=settings.default_image,
+            registries=settings.known_registries,
         ),
         on_close=found.let_go,
     )
