@@ -108,7 +108,8 @@ class ContainerEngine:
         self._client = client
         self._containers = Containers(client, mark)
         self._pictures = Images(client, self._options.registries)
-        self._networks = Networks(client, Firewall(), mark, self._options.network_pool, isolates=facts.is_podman)
+        self._firewall = Firewall()
+        self._networks = Networks(client, self._firewall, mark, self._options.network_pool, isolates=facts.is_podman)
         self._keeping = Keeping(self._places, self._containers, self._pictures)
         self._news = News()
         self._lock = threading.Lock()
@@ -182,6 +183,7 @@ class ContainerEngine:
             elif life is not Life.ABSENT and id not in keep:
                 self.stop(id, None, 0.0)
                 strays.append(id)
+        self._workers.submit(self._keep_apart)
         self._workers.submit(self._clear_strays)
         return strays
 
@@ -425,6 +427,14 @@ class ContainerEngine:
             self._news.note(None)
             self._news.tell()
             self._adopt()
+
+    def _keep_apart(self) -> None:
+        """An admin, or a firewall that was loaded anew, may have swept away the rules under what runs."""
+        try:
+            if self._layout.live_ids():
+                self._firewall.ensure()
+        except FirewallProblem as problem:
+            log.error("workloads may not be kept apart: %s", problem)
 
     def _clear_strays(self) -> None:
         with self._lock:

@@ -28,6 +28,7 @@ _OF_OTHERS = (
 _OF_ITS_OWN_BRIDGE = ("--dst-type", "LOCAL", "--limit-iface-in")
 
 Rule = tuple[str, ...]
+Chains = dict[str, list[str]]
 
 
 def rules() -> dict[str, list[Rule]]:
@@ -70,15 +71,20 @@ class FirewallProblem(Exception):
 class Firewall:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._is_written = False
+        self._written: dict[str, Chains] = {}  # by program: our chains as it shows them
 
     def ensure(self) -> None:
-        """The rules are in place, and first. The engine or an admin may have changed the tables since."""
+        """The rules are in place, whole and first. The engine or an admin may have changed the tables since: looking
+        costs one call of each program, and only what is not as it was is written."""
         with self._lock:
             for program, wanted in _tables():
-                if not self._is_written or not _stands(program):
-                    _write(program, wanted)
-            self._is_written = True
+                written = self._written.get(program)
+                if written is not None and _stands(program, written):
+                    continue
+                if written is not None:
+                    log.warning("somebody changed the firewall: the rules that keep workloads apart are put back")
+                _write(program, wanted)
+                self._written[program] = _ours(_chains(program))
 
 
 def _tables() -> list[tuple[str, dict[str, list[Rule]]]]:
@@ -98,14 +104,23 @@ def _search_path() -> str:
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-def _stands(program: str) -> bool:
+def _stands(program: str, written: Chains) -> bool:
+    there = _chains(program)
+    return _ours(there) == written and _leads_to_ours(there)
+
+
+def _leads_to_ours(there: Chains) -> bool:
     """Each table begins with our jumps. Podman puts its own isolation before them, which lets nobody through."""
     for chain in ("FORWARD", "INPUT"):
         wanted = [" ".join(rule) for name, rule in _JUMPS if name == chain]
-        listed = [rule for rule in _listed(program, chain) if not rule.startswith("-j NETAVARK_ISOLATION")]
+        listed = [rule for rule in there.get(chain, ()) if not rule.startswith("-j NETAVARK_ISOLATION")]
         if sorted(listed[: len(wanted)]) != sorted(wanted):
             return False
     return True
+
+
+def _ours(there: Chains) -> Chains:
+    return {chain: there.get(chain, []) for chain in (FORWARD, INPUT)}
 
 
 def _write(program: str, wanted: dict[str, list[Rule]]) -> None:
@@ -115,7 +130,7 @@ def _write(program: str, wanted: dict[str, list[Rule]]) -> None:
     except FirewallProblem:
         # Without the module that knows bridges nothing inside one passes these tables, and its rule is not needed.
         _restore(program, {chain: [rule for rule in some if "physdev" not in rule] for chain, some in wanted.items()})
-    if _stands(program):
+    if _leads_to_ours(_chains(program)):
         return
     for chain, rule in _JUMPS:
         _run(program, "-I", chain, "1", *rule)
@@ -131,17 +146,23 @@ def _restore(program: str, wanted: dict[str, list[Rule]]) -> None:
 
 
 def _count(program: str, chain: str, rule: Rule) -> int:
-    return _listed(program, chain).count(" ".join(rule))
+    return _chains(program).get(chain, []).count(" ".join(rule))
 
 
 def _last(program: str, chain: str, rule: Rule) -> int:
     """The number, from 1, of the last such rule of the chain."""
-    listed = _listed(program, chain)
+    listed = _chains(program)[chain]
     return len(listed) - listed[::-1].index(" ".join(rule))
 
 
-def _listed(program: str, chain: str) -> list[str]:
-    return [line.split(" ", 2)[2] for line in _run(program, "-S", chain).splitlines() if line.startswith("-A ")]
+def _chains(program: str) -> Chains:
+    """All rules there are now, in order."""
+    found: Chains = {}
+    for line in _run(program, "-S").splitlines():
+        kind, chain, rule = (*line.split(" ", 2), "")[:3]
+        if kind == "-A":
+            found.setdefault(chain, []).append(rule)
+    return found
 
 
 def _run(program: str, *words: str, text: str = "") -> str:
