@@ -94,6 +94,8 @@ class Settings:
     """Where work runs in images, the one for work that names none. Empty: it has to name one."""
     log_limit_bytes: int = GIB
     """Most disk one replica's log may take; head and tail stay."""
+    pids_limit: int = 0
+    """Most processes and threads of one replica. 0: 2048 and 256 more for each core it asked for."""
     workdir_limit_bytes: int = 512 * MIB
     """Largest folder shipped with a job."""
     first_uid: int = FIRST_BLOCK
@@ -119,6 +121,12 @@ class Settings:
     """Every visit has a name of its own below this one, `lab-ID.localhost`: pages of different people never meet."""
     gateway_paths: bool = False
     """Visits by paths instead of names, for teams that trust each other: their pages share one origin."""
+    visitors_per_address: int = 256
+    """Connections to the gateway from one address (of IPv6: a /64) by visitors who have not logged in yet; by SSH never
+    more than 48. Enough for a whole office behind one address, and no stranger fills the gateway from one."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks of proxies before the gateway's web port. They are not counted as one visitor, and their
+    word in X-Forwarded-For is believed where tries to log in are counted and written down. Nobody's, unless named."""
     control: ControlSettings = ControlSettings()
 
     @property
@@ -167,6 +175,15 @@ def _number(least: float, most: float) -> Callable[[Any], float]:
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
             raise ValueError(f"expected a number from {least:g} to {most:g}")
+        return value
+
+    return read
+
+
+def _whole(least: int, most: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(f"expected a whole number from {least} to {most}")
         return value
 
     return read
@@ -222,6 +239,13 @@ def _registries(value: Any) -> tuple[str, ...]:
     return names
 
 
+def _networks(value: Any) -> tuple[str, ...]:
+    try:
+        return tuple(str(ipaddress.ip_network(name)) for name in _names(value))
+    except ValueError as problem:
+        raise ValueError('expected addresses or networks, such as ["127.0.0.1", "10.1.0.0/16"]') from problem
+
+
 def _roots(value: Any) -> tuple[Root, ...]:
     if not isinstance(value, dict) or not all(isinstance(outside, str) for outside in value.values()):
         raise ValueError('expected a table of paths, such as "/mnt2" = "/nas2"')
@@ -233,6 +257,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "default_image": _image,
     "log_limit": _amount,
     "workdir_limit": _amount,
+    "pids_limit": _whole(0, 4_000_000),
     "keep_days": _number(0, 36500),
     "backup_hour": _number(0, 23),
     "backups_kept": _number(1, 1000),
@@ -244,6 +269,8 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "conda_channels": _channels,
     "gateway": _flag,
     "gateway_host": _host,
+    "visitors_per_address": _whole(8, 8192),
+    "trusted_proxies": _networks,
     "engine_socket": _socket,
     "network_pool": _pool,
     "host_network_groups": _names,
@@ -253,6 +280,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
 _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
     "workdir_limit": "workdir_limit_bytes",
+    "pids_limit": "pids_limit",
     "refuse_images": "refuse_images",
     "default_image": "default_image",
     "roots": "further_roots",
@@ -261,6 +289,8 @@ _ELSEWHERE = {
     "conda_channels": "conda_channels",
     "gateway": "gateway",
     "gateway_host": "gateway_host",
+    "visitors_per_address": "visitors_per_address",
+    "trusted_proxies": "trusted_proxies",
     "engine_socket": "engine_socket",
     "network_pool": "network_pool",
     "host_network_groups": "host_network_groups",

@@ -54,6 +54,14 @@ def test_version_2_is_joined_and_killed_by_one_write(unified: Path) -> None:
     assert group.kill()
 
 
+def test_version_2_lets_who_dies_have_all_the_cpu_time_there_is(unified: Path) -> None:
+    group, folder = job(unified)
+    group.free_cpu()  # there is no limit
+    (folder / "cpu.max").write_text("20000 100000\n")
+    group.free_cpu()
+    assert (folder / "cpu.max").read_text().startswith("max")
+
+
 def test_version_2_before_linux_5_14_is_frozen_killed_and_thawed(unified: Path) -> None:
     group, folder = job(unified)
     (folder / "cgroup.kill").unlink()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.engines.containers import ContainerYard
 from tests.engines.places import replica
 
 from gpuyard.engines.container import firewall
+from gpuyard.engines.limits import most_processes
 
 
 def _rules() -> list[str]:
@@ -44,3 +47,31 @@ def test_rules_that_stand_are_left_alone_and_an_admin_is_told_of_those_that_do_n
     subprocess.run(["iptables", "-w", "10", "-F", firewall.INPUT], check=True)
     wall.ensure()
     assert caplog.text.count("put back") == 1
+
+
+def test_whoever_is_killed_gets_all_the_cpu_time_it_needs_to_die(container_yard: ContainerYard) -> None:
+    """A thousand processes that share a fifth of a core would take half a minute for it."""
+    request = container_yard.request(replica(), "sleep", "600")
+    id = request.id
+    container_yard.engine.launch(replace(request, allotment=replace(request.allotment, cpu_milli=200)))
+    group = container_yard.status(id)["cgroup"]
+    if group["version"] == 2:
+        pytest.skip("who is frozen there dies all the same, and takes the file along")
+    quota, state = Path(group["dirs"]["cpu"], "cpu.cfs_quota_us"), Path(group["dirs"]["freezer"], "freezer.state")
+    assert quota.read_text() == "20000\n"
+    state.write_text("FROZEN")
+    container_yard.engine.stop(id, None, 0.0)
+    container_yard.wait_for(lambda: quota.read_text() == "-1\n", "the lifting of the limit")
+    state.write_text("THAWED")
+    container_yard.ended(id)
+
+
+@pytest.mark.parametrize(("chosen", "cpu_milli", "most"), [(0, 200, 2099), (0, 64_000, 18_432), (300, 64_000, 300)])
+def test_more_cores_may_have_more_processes_unless_an_admin_chose(chosen: int, cpu_milli: int, most: int) -> None:
+    assert most_processes(chosen, cpu_milli) == most
+
+
+def test_the_usual_limit_of_processes_holds_inside(container_yard: ContainerYard) -> None:
+    id = container_yard.launch("sleep 600", replica())
+    dirs = container_yard.status(id)["cgroup"]["dirs"]
+    assert Path(dirs.get("pids") or dirs["unified"], "pids.max").read_text() == f"{most_processes(0, 1000)}\n"

@@ -33,6 +33,7 @@ from gpuyard.engines.container.places import Places, install_inside
 from gpuyard.engines.container.settling import Settler
 from gpuyard.engines.container.watch import Watch
 from gpuyard.engines.folders import prepare_roots
+from gpuyard.engines.limits import most_processes
 from gpuyard.engines.news import News
 from gpuyard.engines.process import machine as this_machine
 from gpuyard.engines.process import verdicts
@@ -64,7 +65,7 @@ class Options:
     """What an admin may choose."""
 
     log_limit_bytes: int = GIB
-    pids_limit: int = 4096
+    pids_limit: int = 0  # by the cores
     network_pool: str = POOL
     host_network_groups: frozenset[str] = frozenset()
     default_image: str = ""
@@ -342,7 +343,7 @@ class ContainerEngine:
             rdma_nodes=tuple(sorted(map(str, RDMA.glob("*")))) if is_host else (),
             network=None if is_host else self._networks.ensure(request.id.workload),
             command=(*self._python, "-I", "-S", "-E", f"{creating.INSIDE}/porter.py", creating.REQUEST),
-            pids_limit=self._options.pids_limit,
+            pids_limit=most_processes(self._options.pids_limit, request.allotment.cpu_milli),
             mark=self._mark,
         )
 

@@ -62,11 +62,19 @@ class Followed:
             return
         if self._stubborn_at is None:
             self._stubborn_at = now + _STUBBORN_SECONDS
+            self._free_cpu()
             self._send(signal.SIGKILL)
         elif now >= self._stubborn_at and self._group is not None:
             self._stubborn_at = now + _STUBBORN_SECONDS
             with contextlib.suppress(OSError):
                 self._group.kill()
+
+    def _free_cpu(self) -> None:
+        if self._group is not None:
+            try:
+                self._group.free_cpu()
+            except OSError as problem:  # it dies all the same, only slower
+                log.info("the limit of cpu time could not be lifted: %s", problem)
 
     def _send(self, number: int) -> bool:
         try:

@@ -48,7 +48,7 @@ class ProcessEngine:
         *,
         devices: Sequence[DeviceProbe] = (),
         log_limit_bytes: int = GIB,
-        pids_limit: int = 4096,
+        pids_limit: int = 0,
         cgroup_root: Path = CGROUPS,
         boot_id_path: Path = BOOT_ID,
         server_path: str | None = None,

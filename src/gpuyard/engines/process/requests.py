@@ -12,6 +12,7 @@ from typing import Any
 from gpuyard.domain.cluster import Card
 from gpuyard.domain.places import Root, folders_of
 from gpuyard.domain.places import variables as folder_variables
+from gpuyard.engines.limits import most_processes
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.rooms import TOOLBOX, Programs, RoomPlan, render_room
 from gpuyard.engines.seam import LaunchRequest
@@ -31,7 +32,7 @@ class Machine:
     programs: Programs
     is_root: bool
     log_limit_bytes: int
-    pids_limit: int
+    pids_limit: int  # 0: by the cores
     boot_id_path: str
     roots: tuple[Root, ...]
     umask: int
@@ -56,7 +57,7 @@ def render(
         "limits": {
             "memory": request.allotment.memory,
             "cpu_milli": request.allotment.cpu_milli,
-            "pids": machine.pids_limit,
+            "pids": most_processes(machine.pids_limit, request.allotment.cpu_milli),
         },
         "log_limit": machine.log_limit_bytes,
         "grace": request.grace_seconds,
