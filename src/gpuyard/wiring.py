@@ -325,6 +325,7 @@ def build_engine(settings: Settings, clock: SteadyClock) -> RunsAll:
         settings.data,
         devices=probes,
         log_limit_bytes=settings.log_limit_bytes,
+        pids_limit=settings.pids_limit,
         further_roots=settings.further_roots,
     )
 
@@ -366,6 +367,7 @@ def build_container_engine(settings: Settings, probes: Sequence[DeviceProbe]) ->
             host_network_groups=frozenset(settings.host_network_groups),
             default_image=settings.default_image,
             registries=settings.known_registries,
+            pids_limit=settings.pids_limit,
         ),
         on_close=found.let_go,
     )
