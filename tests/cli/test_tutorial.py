@@ -73,7 +73,7 @@ def test_every_command_of_the_lesson_on_environments_works(yard: Yard) -> None:
     done = run_in_bash(yard, "".join(shell))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "hello from dev" in done.stdout
-    assert "yard env open dev" in done.stderr
+    assert "yard env ssh dev" in done.stderr
     assert "no dev environments" in done.stderr
 
 

@@ -33,7 +33,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     yard.good("image", "load", str(archive))
     yield yard
     for env in yard.json("env", "ls", "--all"):
-        yard.run("env", "rm", env["id"])
+        yard.run("env", "rm", env["id"], "--yes")
     try:
         wait_until(lambda: not mounted(yard), 60, lambda: f"not removed: {mounted(yard)}")
     finally:
@@ -166,7 +166,7 @@ def test_one_that_is_removed_leaves_nothing_behind(yard: Yard) -> None:
     id = create(yard, "gone")
     inside(yard, "gone", "echo x > /root/x")
     yard.json("env", "restart", "gone", "--cards", "1")
-    yard.good("env", "rm", "gone")
+    yard.good("env", "rm", "gone", "--yes")
     wait_until(lambda: not (yard.data / "replicas" / id).exists(), 120, lambda: "its folder is still there")
     assert not any(f"yard-{id}-" in line for line in mounted(yard))
     assert all(id not in image["name"] for image in yard.json("image", "ls"))
@@ -189,7 +189,7 @@ def test_an_image_that_cannot_be_had_is_told_in_words(yard: Yard) -> None:
     stuck = yard.run("env", "create", "nope", "--image", "127.0.0.1:1/nothing:1", *SMALL, "--detach")
     id = stuck.out.strip()
     wait_until(lambda: told(yard, id), 60, lambda: f"it is not told why: {yard.run('events', id).out}")
-    yard.good("env", "rm", "nope")
+    yard.good("env", "rm", "nope", "--yes")
 
 
 def told(yard: Yard, id: str) -> bool:

@@ -42,7 +42,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     yard.up("--engine", "container")
     yield yard
     for name in ("busybox", "debian"):
-        yard.run("env", "rm", name)
+        yard.run("env", "rm", name, "--yes")
     yard.run("down", "--all")
     remove_all_containers(yard.data)
 

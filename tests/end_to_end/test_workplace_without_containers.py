@@ -32,7 +32,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     yard.up("--engine", "process")
     yard.good("env", "create", "dev", "--cpu", "1", "--memory", "2G")
     yield yard
-    yard.run("env", "rm", "dev")
+    yard.run("env", "rm", "dev", "--yes")
     yard.run("down", "--all")
 
 

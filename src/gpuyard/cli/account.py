@@ -6,6 +6,7 @@ import getpass
 import os
 import socket
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 import click
@@ -35,7 +36,7 @@ def login(url: str, name: str | None, password_stdin: bool, scope: str, insecure
         name = name or click.prompt(say("login.name"), err=True)
         # Lines: the password, and where it must be changed at once, the new one.
         lines = iter(sys.stdin.read().splitlines()) if password_stdin else None
-        password = next(lines, "") if lines is not None else getpass.getpass(f"{say('login.password')}: ")
+        password = next(lines, "") if lines is not None else _asked("login.password")
         if session.log_in(name, password):
             _change_password(session, password, None if lines is None else next(lines, ""))
         token = session.make_token(f"yard on {socket.gethostname()}"[:64], scope)
@@ -47,17 +48,32 @@ def login(url: str, name: str | None, password_stdin: bool, scope: str, insecure
 @click.command(help=say("password"))
 @click.option("--password-stdin", is_flag=True, help=say("opt.passwords_stdin"))
 def password(password_stdin: bool) -> None:
-    """One's own: the old one, then the new one."""
-    lines = iter(sys.stdin.read().splitlines()) if password_stdin else None
-    old = next(lines, "") if lines is not None else getpass.getpass(f"{say('login.old_password')}: ")
-    new = next(lines, "") if lines is not None else _asked_twice()
-    open_client().change_password(old, new)
+    """One's own: the old one, then the new one. Who owns the server's data folder need not know the old one."""
+    client = open_client()
+    is_owner = client.whoami().via == "owner"
+    if password_stdin:
+        *before, new = sys.stdin.read().splitlines()[:2] or [""]
+        old = before[0] if before else None if is_owner else ""
+    else:
+        old = None if is_owner else _asked("login.old_password")
+        new = _asked_twice()
+    client.change_password(old, new)
     note(say("done.own_password"))
 
 
+def _asked(phrase: str) -> str:
+    """Typed unseen, or not at all: without a terminal it could be seen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", getpass.GetPassWarning)
+        try:
+            return getpass.getpass(f"{say(phrase)}: ")
+        except (getpass.GetPassWarning, EOFError) as problem:
+            raise Refused(say("login.no_terminal"), BAD_INPUT) from problem
+
+
 def _asked_twice() -> str:
-    new = getpass.getpass(f"{say('login.new_password')}: ")
-    if getpass.getpass(f"{say('login.again')}: ") != new:
+    new = _asked("login.new_password")
+    if _asked("login.again") != new:
         raise Refused(say("login.differ"), BAD_INPUT)
     return new
 

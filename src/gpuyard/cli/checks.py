@@ -16,7 +16,7 @@ from gpuyard.cli.container_checks import container_findings
 from gpuyard.cli.failures import words_of
 from gpuyard.cli.findings import BROKEN, DOUBTFUL, GOOD, Finding
 from gpuyard.cli.labels import label
-from gpuyard.cli.phrases import LANGUAGE, say
+from gpuyard.cli.phrases import LANGUAGE, knows, say
 from gpuyard.domain.resources import GIB, show_bytes
 from gpuyard.sdk.client import Client
 from gpuyard.sdk.errors import YardApiError
@@ -33,9 +33,17 @@ def examine() -> list[Finding]:
     try:
         client = Client(language=LANGUAGE)
     except YardApiError as error:
-        return [Finding("server", BROKEN, words_of(error)), *_local(_likely_folder())]
+        return [Finding("server", BROKEN, words_of(error)), *_local(_likely_folder(), "")]
     with client:
-        return [*_server(client), *_local(client.door.data)]
+        return [*_server(client), *_local(client.door.data, _engine_of(client))]
+
+
+def _engine_of(client: Client) -> str:
+    """What runs the work; empty when the server does not say."""
+    try:
+        return client.whoami().engine
+    except YardApiError:  # told already, where the login is looked at
+        return ""
 
 
 def _likely_folder() -> Path | None:
@@ -80,6 +88,8 @@ def _login_and_cards(client: Client) -> Iterator[Finding]:
     try:
         who = client.whoami()
         yield Finding("login", GOOD, say("doctor.login", name=who.user.name))
+        if knows(f"doctor.engine.{who.engine}"):
+            yield Finding("engine", GOOD, say(f"doctor.engine.{who.engine}"))
         yield from _cards(client)
         if who.scope == "admin" and who.user.admin:
             yield _database(client)
@@ -113,7 +123,7 @@ def _database(client: Client) -> Finding:
 # --- this machine -------------------------------------------------------------------------------------------------
 
 
-def _local(data: Path | None) -> Iterator[Finding]:
+def _local(data: Path | None, engine: str) -> Iterator[Finding]:
     if data is None:
         return
     yield _permissions(data)
@@ -121,7 +131,7 @@ def _local(data: Path | None) -> Iterator[Finding]:
     if sys.platform == "linux":
         yield _hole_punching(data)
         yield _cgroups()
-        yield from container_findings(data)
+        yield from container_findings(data, engine)
 
 
 def _permissions(data: Path) -> Finding:

@@ -23,13 +23,14 @@ FIRST_WELL_RUNC = (1, 4)
 _ACCESS_LIST = "system.posix_acl_access"
 
 
-def container_findings(data: Path) -> Iterator[Finding]:
-    yield from _engine()
+def container_findings(data: Path, engine: str) -> Iterator[Finding]:
+    """`engine` is what runs the work now."""
+    yield from _engine(engine)
     yield from (_access_lists(folder) for folder in (data, *_further_roots(data)) if folder.is_dir())
     yield _toolbox(data)
 
 
-def _engine() -> Iterator[Finding]:
+def _engine(running: str) -> Iterator[Finding]:
     named = os.environ.get("DOCKER_HOST", "")
     places = [*([named.removeprefix("unix://")] if named.startswith("unix://") else []), *SOCKETS]
     socket = next((place for place in places if os.path.exists(place)), None)
@@ -37,7 +38,10 @@ def _engine() -> Iterator[Finding]:
     if socket is None and podman is None:
         yield Finding("containers", DOUBTFUL, say("doctor.no_containers"))
         return
-    yield Finding("containers", GOOD, say("doctor.socket", socket=socket) if socket else say("doctor.podman"))
+    if running == "container":
+        yield Finding("containers", GOOD, say("doctor.socket", socket=socket) if socket else say("doctor.podman"))
+    else:
+        yield Finding("containers", GOOD, say("doctor.could_run", what=socket or podman))
     yield from _runc()
     if podman and (socket is None or "podman" in socket):
         yield _netavark()

@@ -5,6 +5,16 @@ from __future__ import annotations
 CONTAINERS: dict[str, tuple[str, str]] = {
     "doctor.socket": ("containers can be run: {socket}", "可以运行容器：{socket}"),
     "doctor.podman": ("containers can be run: the server starts podman", "可以运行容器：服务会启动 podman"),
+    "doctor.could_run": (
+        "containers could be run ({what}); the server does so as root with `--engine auto` and a toolbox",
+        "可以运行容器（{what}）；服务以 root 和 `--engine auto` 启动并已构建工具箱时会使用",
+    ),
+    "doctor.engine.process": (
+        "work runs as processes of this machine, with the programs installed on it",
+        "任务作为本机进程运行，使用机器上安装的程序",
+    ),
+    "doctor.engine.container": ("work runs in containers", "任务在容器中运行"),
+    "doctor.engine.simulated": ("nothing really runs: the engine is simulated", "任务不会真正运行：引擎是模拟的"),
     "doctor.no_containers": (
         "neither podman nor docker is here: work runs as processes, without images. On Debian: apt install podman",
         "没有 podman 或 docker：任务以进程方式运行，不能使用镜像。Debian 上请执行 apt install podman",

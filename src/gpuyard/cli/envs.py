@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
-from gpuyard.cli.failures import FAILED, NOT_FOUND, Refused
+from gpuyard.cli import env_show
+from gpuyard.cli.failures import BAD_INPUT, FAILED, NOT_ALLOWED, NOT_FOUND, Refused, words_of
 from gpuyard.cli.known_hosts import trust
 from gpuyard.cli.labels import state_label
-from gpuyard.cli.output import age, local_time, note, number, print_fields, print_json, printable, short_time
+from gpuyard.cli.output import local_time, note, print_fields, print_json, printable, short_time
 from gpuyard.cli.phrases import say
 from gpuyard.cli.run import environment_of, number_or_text
 from gpuyard.cli.shared import open_client, output_option, print_listing
 from gpuyard.domain.reasons import NEVER_STARTS
-from gpuyard.domain.resources import show_bytes
 from gpuyard.sdk.errors import YardApiError
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from gpuyard.sdk.workplaces import Env
 
 _name = click.argument("name", metavar="NAME")
+_names = click.argument("names", metavar="NAME...", nargs=-1, required=True)
 _TEXTS = frozenset({"group", "device", "image", "idle", "timer"})
-_WAYS = frozenset({"lab", "ide", "terminal"})
 _NEVER = frozenset(code.value for code in NEVER_STARTS)
 
 
@@ -53,6 +54,21 @@ def _resources(command: Any) -> Any:
         click.option("--model", "models", multiple=True, metavar="MODEL", help=say("opt.model")),
         click.option("--device", metavar="T", help=say("opt.device")),
         click.option("--cards", metavar="N", help=say("opt.env_cards")),
+        click.option("--image", metavar="I", help=say("opt.image")),
+    ):
+        command = option(command)
+    return command
+
+
+def _starting(command: Any) -> Any:
+    """What `start` and `restart` have in common."""
+    for option in (
+        output_option,
+        click.option("--detach", is_flag=True, help=say("opt.env_detach")),
+        click.option("--force", is_flag=True, help=say("opt.env_force")),
+        click.option("--timer", metavar="T", help=say("opt.timer")),
+        _resources,
+        _name,
     ):
         command = option(command)
     return command
@@ -65,7 +81,6 @@ def env() -> None:
 
 @env.command(help=say("env.create"), epilog=say("env.create.examples"))
 @_name
-@click.option("--image", metavar="I", help=say("opt.image"))
 @_resources
 @click.option("--env", "variables", multiple=True, metavar="K=V", help=say("opt.env"))
 @click.option("--port", "ports", multiple=True, metavar="P", type=click.IntRange(1, 65535), help=say("opt.env_port"))
@@ -107,12 +122,13 @@ def _tell_start(made: Env, detach: bool, output: str) -> int:
             note("")
             note(say("env.waits", name=made.name, id=made.id))
             return 0
+        made = made.refresh()
     if output == "json":
         print_json(dict(made.refresh().raw))
     elif detach:
         click.echo(made.id)
     elif made.state == "running":
-        note(say("env.ready", name=made.name))
+        note(env_show.ready(made))
     return 0 if detach or made.state == "running" else FAILED
 
 
@@ -121,7 +137,8 @@ def _tell(env: Env) -> None:
 
 
 def _tell_and_weigh(env: Env) -> None:
-    _tell(env)
+    if env.state != "running":  # of that more is said in the end
+        _tell(env)
     if env.state == "queued" and env.reason_code in _NEVER:
         raise _WaitingIsVain
 
@@ -131,24 +148,8 @@ def _tell_and_weigh(env: Env) -> None:
 @output_option
 def ls(everyone: bool, output: str) -> None:
     found = open_client().envs(everyone=everyone)
-    headings = ["NAME", "STATE", *(["OWNER"] if everyone else []), "IMAGE", "CARDS", "CPU", "MEMORY", "AGE", "REASON"]
-    print_listing(found, output, headings, lambda env: _row(env, everyone), say("env.none"))
-
-
-def _row(env: Env, everyone: bool) -> list[str]:
-    asked = [
-        env.image or "-",
-        _cards(env),
-        "-" if env.cpu is None else number(env.cpu),
-        "-" if env.memory is None else show_bytes(env.memory),
-        age(env.submitted_at),
-        env.reason,
-    ]
-    return [env.name, state_label(env.shown_state), *([env.owner] if everyone else []), *asked]
-
-
-def _cards(env: Env) -> str:
-    return f"{number(env.cards)} {env.device or ''}{'*' if env.simulated_cards else ''}".strip() if env.cards else "-"
+    headings = env_show.headings(everyone)
+    print_listing(found, output, headings, lambda env: env_show.row(env, everyone), say("env.none"))
 
 
 @env.command(help=say("env.show"))
@@ -158,27 +159,8 @@ def show(name: str, output: str) -> None:
     found = _find(open_client(), name)
     if output == "json":
         print_json(dict(found.raw))
-        return
-    print_fields(
-        [
-            ("name", found.name),
-            ("id", found.id),
-            ("state", state_label(found.shown_state)),
-            ("reason", found.reason),
-            ("owner", found.owner),
-            ("group", found.group),
-            ("image", found.image or ""),
-            ("cards", _cards(found)),
-            ("cpu", "" if found.cpu is None else number(found.cpu)),
-            ("memory", "" if found.memory is None else show_bytes(found.memory)),
-            ("shm", "" if found.shm is None else show_bytes(found.shm)),
-            ("node", found.node or ""),
-            ("started", local_time(found.started_at) if found.started_at else ""),
-            ("timer", local_time(found.stop_at) if found.stop_at else ""),
-            ("idle", "" if found.idle_seconds is None else short_time(found.idle_seconds)),
-            ("last used", local_time(found.used_at) if found.used_at else ""),
-        ]
-    )
+    else:
+        print_fields(list(env_show.fields(found)))
 
 
 @env.command("open", help=say("env.open"))
@@ -186,8 +168,8 @@ def show(name: str, output: str) -> None:
 @click.argument("what", default="lab", metavar="[lab|ide|terminal|PORT]")
 @click.option("--print", "only_print", is_flag=True, help=say("opt.print_url"))
 def open_env(name: str, what: str, only_print: bool) -> None:
-    client = open_client()
-    url = client.open(_find(client, name).id, _way(what))
+    way, client = _way(what), open_client()
+    url = client.open(_find(client, name).id, way)
     if only_print or not _show_in_browser(url):
         if not only_print:
             note(say("env.opened"))
@@ -195,7 +177,7 @@ def open_env(name: str, what: str, only_print: bool) -> None:
 
 
 def _way(what: str) -> str:
-    if what in _WAYS:
+    if what in env_show.TOOLS:
         return what
     if what.isdecimal() and 1 <= int(what) <= 65535:
         return f"p{what}"
@@ -218,60 +200,92 @@ def ssh(name: str, command: tuple[str, ...]) -> None:
     """The machine's own ssh takes over, with the user's own keys and settings."""
     client = open_client()
     found = _find(client, name)
-    if found.shown_state == "stopped":  # before anybody is asked for a password
-        raise Refused(say("env.is_stopped", name=found.name))
+    _require_enterable(client, found)
     way = client.gateway()
     program = shutil.which("ssh")
     if way.ssh_port is None or program is None:
-        raise Refused(say("env.no_ssh"))
+        raise Refused(say("env.no_ssh" if program else "env.no_ssh_here"))
     host = way.ssh_host or urlsplit(client.door.url).hostname or "localhost"
     target = f"{found.owner}+{found.name}@{host}"
     options = trust(way.host_public_key, host, way.ssh_port)
     os.execv(program, ["ssh", "-p", str(way.ssh_port), *options, target, *command])  # noqa: S606  a list, no shell
 
 
+def _require_enterable(client: Client, found: Env) -> None:
+    """Said before anybody is asked for a password."""
+    if found.shown_state == "stopped":
+        raise Refused(say("env.is_stopped", name=found.name))
+    me = client.whoami().user
+    if me.name == found.owner and me.must_change_password:
+        raise Refused(say("env.password_first"), NOT_ALLOWED)
+
+
 @env.command(help=say("env.stop"))
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
-def stop(names: tuple[str, ...]) -> None:
+@_names
+@click.option("--detach", is_flag=True, help=say("opt.env_detach_stop"))
+@output_option
+def stop(names: tuple[str, ...], detach: bool, output: str) -> None:
     client = open_client()
-    for name in names:
-        note(say("env.stopping", name=_find(client, name).stop().name))
+    asked = [_find(client, name).stop() for name in names]
+    for found in asked:
+        note(say("env.stopping", name=found.name))
+    if not detach:
+        try:
+            asked = [found.wait() for found in asked]
+        except KeyboardInterrupt:  # it goes on without us
+            note("")
+            return
+        for found in asked:
+            note(say("env.stopped", name=found.name))
+    if output == "json":
+        print_json([dict(found.raw) for found in asked])
 
 
 @env.command(help=say("env.start"))
-@_name
-@_resources
-@click.option("--image", metavar="I", help=say("opt.image"))
-@click.option("--timer", metavar="T", help=say("opt.timer"))
-@click.option("--detach", is_flag=True, help=say("opt.env_detach"))
-@output_option
-def start(name: str, timer: str | None, detach: bool, output: str, **asked: Any) -> int:
+@_starting
+def start(name: str, timer: str | None, force: bool, detach: bool, output: str, **asked: Any) -> int:
     found = _find(open_client(), name)
-    return _tell_start(found.start(_wanted(asked), timer=timer), detach, output)
+    if found.state == "stopping" and found.wanted == "pause":  # just asked to stop, or idle for too long
+        _tell(found)
+        found = found.wait()
+    wanted = _wanted(asked)
+    return _tell_start(_unless_never(found, lambda: found.start(wanted, timer=timer, force=force)), detach, output)
 
 
 @env.command(help=say("env.restart"))
-@_name
-@_resources
-@click.option("--timer", metavar="T", help=say("opt.timer"))
-@output_option
-def restart(name: str, timer: str | None, output: str, **asked: Any) -> int:
-    wanted = _wanted(asked)
-    found = _find(open_client(), name).stop()
-    _tell(found)
-    found = found.wait(told=_tell)
-    return _tell_start(found.start(wanted, timer=timer), False, output)
+@_starting
+def restart(name: str, timer: str | None, force: bool, detach: bool, output: str, **asked: Any) -> int:
+    found, wanted = _find(open_client(), name), _wanted(asked)
+    again = _unless_never(found, lambda: found.restart(wanted, timer=timer, force=force, told=_tell))
+    return _tell_start(again, detach, output)
+
+
+def _unless_never(found: Env, begin: Callable[[], Env]) -> Env:
+    """What can never start is refused by the server, with the reason; here it is said what that means."""
+    try:
+        return begin()
+    except YardApiError as error:
+        if error.code in _NEVER:
+            raise Refused(say("env.never_as_asked", name=found.name, reason=words_of(error))) from error
+        raise
 
 
 @env.command(help=say("env.rm"))
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@_names
 @click.option("--yes", is_flag=True, help=say("opt.env_yes"))
-def rm(names: tuple[str, ...], yes: bool) -> None:
+@click.option("--detach", is_flag=True, help=say("opt.env_detach_rm"))
+def rm(names: tuple[str, ...], yes: bool, detach: bool) -> None:
     client = open_client()
-    for found in [_find(client, name) for name in names]:
-        if not yes and sys.stdin.isatty():
-            click.confirm(say("env.ask_rm", name=found.name), abort=True)
-        note(say("env.removed", name=found.remove().name))
+    found = [_find(client, name) for name in names]
+    if not yes and not sys.stdin.isatty():
+        raise Refused(say("env.rm_unasked", names=", ".join(one.name for one in found)), BAD_INPUT)
+    for one in found:
+        if not yes:
+            click.confirm(say("env.ask_rm", name=one.name), abort=True, err=True)
+        one.remove()
+        if not detach:
+            one.wait_gone()
+        note(say("env.removed", name=one.name))
 
 
 @env.command(help=say("env.timer"))

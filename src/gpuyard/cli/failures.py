@@ -1,6 +1,8 @@
 """How an error is told: what, where, what to do next, and the exit code. The one place for it.
 
-0 ok · 1 the thing failed · 2 bad usage or input · 3 not found · 4 not allowed or not logged in · 5 server unreachable
+0 ok · 1 it was understood and could not be done: it failed, or the present state of things stands against it (a name
+is taken, it does not run) · 2 bad usage or input: it cannot be meant like this (also a file here that cannot be read)
+· 3 the server knows nothing of that name · 4 not allowed or not logged in · 5 server unreachable · 130 interrupted
 """
 
 from __future__ import annotations

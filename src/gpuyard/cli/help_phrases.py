@@ -160,7 +160,8 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.password": ("password (better: --password-stdin)", "密码（建议用 --password-stdin）"),
     "password": ("Change your own password.", "修改自己的密码。"),
     "opt.passwords_stdin": (
-        "read the old and the new password from standard input, a line each",
+        "read the old and the new password from standard input, a line each (on the server's own machine the new one "
+        "alone will do)",
         "从标准输入读取旧密码和新密码，各占一行",
     ),
     "opt.password_stdin": ("read the password from standard input", "从标准输入读取密码"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpuyard.sdk.results import Event, Preview
 
 TABLE_LIMIT = 100
+ENV = "env"  # the kind of what is stopped and started rather than paused and resumed
 STATES = ["queued", "placed", "starting", "running", "stopping", "paused", "succeeded", "failed", "stopped"]
 _id = click.argument("ref", metavar="ID")
 _workdir = click.option("--workdir", metavar="DIR", help=say("opt.workdir"))
@@ -156,7 +157,9 @@ def stop(refs: tuple[str, ...]) -> int:
         try:
             job = client.job(ref).stop()
             tell_warnings(job)
-            if job.state not in ENDED:
+            if job.kind == ENV:
+                note(say("env.stopping", name=job.name))
+            elif job.state not in ENDED:
                 note(say("done.stop", job=job.id if job.id == ref else f"{ref} ({job.id})"))
         except YardApiError as error:
             code = tell_api_error(error, about=ref if len(refs) > 1 else "")
@@ -167,13 +170,15 @@ def stop(refs: tuple[str, ...]) -> int:
 @click.command(help=say("pause"))
 @_id
 def pause(ref: str) -> None:
-    note(say("done.pause", id=open_client().job(ref).pause().id))
+    job = open_client().job(ref).pause()
+    note(say("env.stopping", name=job.name) if job.kind == ENV else say("done.pause", id=job.id))
 
 
 @click.command(help=say("resume"))
 @_id
 def resume(ref: str) -> None:
-    note(say("done.resume", id=open_client().job(ref).resume().id))
+    job = open_client().job(ref).resume()
+    note(say("env.starting", name=job.name) if job.kind == ENV else say("done.resume", id=job.id))
 
 
 @click.command(help=say("rerun"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuyard.cli.failures import BAD_INPUT, NOT_FOUND, Refused
+from gpuyard.cli.failures import BAD_INPUT, Refused
 from gpuyard.cli.output import local_time, note, print_json
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option, print_listing
@@ -32,11 +32,14 @@ def key() -> None:
 @click.option("--name", help=say("opt.key_name"))
 @output_option
 def key_add(file: str | None, name: str | None, output: str) -> None:
-    made = open_client().add_key(_read(file), name=name)
+    client = open_client()
+    made = client.add_key(_read(file), name=name)
     if output == "json":
         print_json(made.raw)
         return
     note(say("done.key", name=made.name, fingerprint=made.fingerprint))
+    if client.whoami().user.must_change_password:
+        note(say("env.password_first"))
 
 
 def _read(file: str | None) -> str:
@@ -57,7 +60,7 @@ def _usual_file() -> Path:
     for name in USUAL:
         if (folder / name).is_file():
             return folder / name
-    raise Refused(say("key.no_file", folder=folder), NOT_FOUND)
+    raise Refused(say("key.no_file", folder=folder), BAD_INPUT)
 
 
 @key.command("ls", help=say("list"))

@@ -26,6 +26,8 @@ def logs(ref: str, follow: bool, tail: int | None, replica: str | None, attempt:
     from gpuyard.cli.watch import Screen, write_piece
 
     job = open_client().job(ref)
+    if job.kind == "env":
+        note(say("env.no_log", name=job.name))
     if not job.attempt and not follow:
         note(say("logs.not_started", id=job.id, reason=printable(job.reason)))
         return

@@ -136,6 +136,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         "the password is changed; other logins and tokens of yours have ended",
         "密码已修改；您的其他登录和令牌均已失效",
     ),
+    "login.no_terminal": (
+        "there is no terminal to type a password on; give it with --password-stdin",
+        "没有终端可供输入密码；请用 --password-stdin",
+    ),
     "login.new_password": ("New password", "新密码"),
     "login.again": ("New password again", "再次输入新密码"),
     "login.differ": ("the two new passwords differ", "两次输入的新密码不一致"),

@@ -26,7 +26,8 @@ class People:
         told = self.get("/whoami")
         return WhoAmI(User.read(told["user"]), told["scope"], told["via"], told)
 
-    def change_password(self, old: str, new: str) -> None:
+    def change_password(self, old: str | None, new: str) -> None:
+        """One's own. Only who owns the server's data folder may do without the old one."""
         self.wire.ask("POST", "/api/v1/password", body={"old": old, "new": new})
 
     # --- users ----------------------------------------------------------------------------------------------------

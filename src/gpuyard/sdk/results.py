@@ -340,6 +340,11 @@ class WhoAmI:
     raw: Mapping[str, Any] = field(repr=False, compare=False)
 
     @property
+    @property
+    def engine(self) -> str:
+        """What runs the work on this server: process, container or simulated; empty when it does not say."""
+        return str(self.raw.get("engine") or "")
+
     def role(self) -> str:
         """What the user is, whatever the token in use may do: admin, lead or member."""
         told = self.raw.get("role") or self.user.raw.get("role")

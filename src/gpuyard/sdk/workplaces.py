@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from gpuyard.sdk.errors import NotFound, YardApiError
 from gpuyard.sdk.results import Event, Told
 from gpuyard.sdk.wire import Patience, Wire, in_path
 
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
 
 RESTING, RUNNING = "paused", "running"
 LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class EnvPreview(Told):
+    """Whether an environment could ever start with what is asked for, and why not."""
+
+    never: bool = False
+    reason: str = ""
+    reason_code: str = ""
+    reason_facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -29,6 +40,7 @@ class Env(Told):
     state: str = ""
     reason: str = ""
     reason_code: str = ""
+    reason_facts: Mapping[str, Any] = field(default_factory=dict)
     owner: str = ""
     group: str = ""
     wanted: str = ""
@@ -46,6 +58,9 @@ class Env(Told):
     idle_seconds: float | None = None
     stop_at: str | None = None
     used_at: str | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Where it is opened in the browser, after a login there: lab, ide, terminal, p8080. In lists it is left out."""
+    ssh: str | None = None
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
@@ -68,9 +83,30 @@ class Env(Told):
     def refresh(self) -> Env:
         return self.client.env(self.id)
 
-    def start(self, set: Mapping[str, Any] | None = None, *, timer: str | None = None) -> Env:
-        """Start it, asking for something else if need be: `{"cards": 1}` moves it to a card, `{"cards": 0}` off it."""
-        return self._ask("POST", "/start", {"set": dict(set or {}), "timer": timer})
+    def start(self, set: Mapping[str, Any] | None = None, *, timer: str | None = None, force: bool = False) -> Env:
+        """Start it, asking for something else if need be: `{"cards": 1}` moves it to a card, `{"cards": 0}` off it.
+        What can never start is refused, and nothing is changed, unless it is forced."""
+        return self._ask("POST", "/start", {"set": dict(set or {}), "timer": timer, "force": force})
+
+    def preview(self, set: Mapping[str, Any] | None = None, *, timer: str | None = None) -> EnvPreview:
+        """Whether it could ever start with this. Nothing is changed."""
+        path, body = f"/api/v1/envs/{in_path(self.id)}/preview", {"set": dict(set or {}), "timer": timer}
+        return EnvPreview.read(self.client.wire.ask("POST", path, body=body).json())
+
+    def restart(
+        self,
+        set: Mapping[str, Any] | None = None,
+        *,
+        timer: str | None = None,
+        force: bool = False,
+        told: Callable[[Env], None] | None = None,
+    ) -> Env:
+        """Stop it, wait for that, and start it again, perhaps asking for something else. One that could never start
+        again is not stopped, unless it is forced. `told` hears of every change meanwhile."""
+        outlook = self.preview(set, timer=timer)
+        if outlook.never and not force:
+            raise YardApiError(outlook.reason_code, outlook.reason, outlook.reason_facts, status=409)
+        return self.stop().wait(told=told).start(set, timer=timer, force=force)
 
     def stop(self) -> Env:
         """Free its cards; what is installed in it stays."""
@@ -97,6 +133,18 @@ class Env(Told):
                 told(newer)
             env = newer
         return env
+
+    def wait_gone(self, timeout: float | None = None) -> None:
+        """After `remove`: until its name is free again."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                self.refresh()
+            except NotFound:
+                return
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"{self.name} is still there after {timeout:g} s")
+            time.sleep(LOOK_SECONDS)
 
     def events(self) -> list[Event]:
         return [Event.read(event) for event in self.client.listing(f"/workloads/{self.id}/events")]

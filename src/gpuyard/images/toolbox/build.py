@@ -134,7 +134,8 @@ def _assemble(home: Path, version: str, folders: list[Path], chosen: tuple[Part,
             for folder in folders:
                 _lay_over(folder, place)
             _write_inside(place)
-            told = {"version": version, "built_at": time.time(), "parts": ["base", *(part.name for part in chosen)]}
+            names = ["base", *(part.name for part in chosen)]
+            told = {"version": version, "built_at": time.time(), "parts": names, "bytes": size_of(place)}
             (place / "toolbox.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     return home / version
 
@@ -202,8 +203,8 @@ def show(data: Path) -> list[Toolbox]:
         told = json.loads(note.read_text(encoding="utf-8"))
         place = note.parent
         is_current = place.resolve() == chosen
-        here = Toolbox(place.name, str(place), is_current, size_of(place), tuple(told["parts"]), told["built_at"])
-        found.append(here)
+        size = told["bytes"] if "bytes" in told else size_of(place)  # it takes seconds to count them
+        found.append(Toolbox(place.name, str(place), is_current, size, tuple(told["parts"]), told["built_at"]))
     return sorted(found, key=lambda box: -box.built_at)
 
 
