@@ -407,6 +407,8 @@ def gateway_config(settings: Settings, engine: Engine) -> GatewayConfig:
         hosts=tuple(sorted(allowed_hosts(replace(settings, host=host)))),
         tls_cert=str(settings.tls_cert) if settings.tls_cert else None,
         tls_key=str(settings.tls_key) if settings.tls_key else None,
+        per_address=settings.visitors_per_address,
+        proxies=settings.trusted_proxies,
         engine=engine.name,
         first_uid=settings.first_uid if os.geteuid() == 0 else 0,
         version=__version__,

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import secrets
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -32,6 +33,7 @@ from gpuyard.domain.people import Group, Membership, Role, User
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Kind, Port, State, Workload
 from gpuyard.gateway.activity import Activity
+from gpuyard.gateway.certificates import Certificate
 from gpuyard.gateway.config import GatewayConfig
 from gpuyard.gateway.context import Context, Inside, Service
 from gpuyard.gateway.web.crowd import Crowd
@@ -105,6 +107,8 @@ class House:
     clock: Clock
     loop: asyncio.AbstractEventLoop
     recipes: dict[str, Service] = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
+    """With which visitors come."""
 
     @property
     def database(self) -> Database:
@@ -167,7 +171,7 @@ class House:
 
     def ask(self, method: str, name: str, path: str, body: Any = None, **headers: str) -> Told:
         """`name` is the host without port; header names are written with _ for -."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = self._speak()
         try:
             all_headers = {key.replace("_", "-"): value for key, value in headers.items()}
             connection.request(method, path, body, {"Host": f"{name}:{self.port}", **all_headers})
@@ -175,6 +179,11 @@ class House:
             return Told(answer.status, answer.headers, answer.read())
         finally:
             connection.close()
+
+    def _speak(self) -> http.client.HTTPConnection:
+        if self.tls is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.tls)
 
     def get(self, name: str, path: str, **headers: str) -> Told:
         return self.ask("GET", name, path, **headers)
@@ -230,13 +239,19 @@ def running(
     paths: bool = False,
     most_per_user: int = 512,
     database_url: str = "",
+    certificate: tuple[Path, Path] | None = None,
+    **settings: Any,
 ) -> Iterator[House]:
+    """`settings` are those of GatewayConfig."""
     url = database_url or f"sqlite:///{folder / 'gpuyard.db'}"
     database, clock = Database.open(url), Clock()
     access = Access(database, clock, OwnerSecret(OWNER_SECRET), AccessRules(), Passwords(QUICK_HASH))
     access.first_start()
     near = broker or NearBroker(folder)
-    config = GatewayConfig(str(folder), url, paths=paths, hosts=("localhost", "127.0.0.1"))
+    cert, key = map(str, certificate) if certificate else (None, None)
+    told = {"paths": paths, "hosts": ("localhost", "127.0.0.1"), "tls_cert": cert, "tls_key": key}
+    config = GatewayConfig(str(folder), url, **{**told, **settings})
+    kept = Certificate(cert, key) if cert else None
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     recipes: dict[str, Service] = {}
@@ -255,14 +270,15 @@ def running(
 
     async def start() -> None:
         web = Web(context, crowd=Crowd(most_per_user))
-        await web.start(listener)
+        await web.start(listener, kept.context if kept else None)
         started.append(web)
 
     thread = threading.Thread(target=loop.run_forever, name="gateway")
     thread.start()
     asyncio.run_coroutine_threadsafe(start(), loop).result(20)
     try:
-        yield House(started[0], context, near, port, clock, loop, recipes)
+        trusting = ssl.create_default_context(cafile=cert) if cert else None
+        yield House(started[0], context, near, port, clock, loop, recipes, trusting)
     finally:
         asyncio.run_coroutine_threadsafe(started[0].end(), loop).result(20)
         loop.call_soon_threadsafe(loop.stop)

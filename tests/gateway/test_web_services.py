@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.gateway.house import House, a_service, host, running, wait_until
+from tests.gateway.house import House, NearBroker, a_service, host, running, wait_until
 from tests.gateway.programs import a_program
 
+from gpuyard.domain.errors import NotFound
+from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Kind, Workload
 
 SLOW = """
@@ -80,9 +83,53 @@ def test_without_a_toolbox_it_is_said(house: House) -> None:
     env = house.workload("ann", kind=Kind.ENV)
     for what in ("lab", "terminal"):
         cookie, (name, prefix) = enter(house, env, what), place(house, env, what)
-        told = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language="en")
-        assert told.status == 503
-        assert "yard toolbox build" in told.text
+        for _ in range(3):  # it is not taken for something that starts
+            told = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language="en")
+            assert told.status == 503
+            assert "yard toolbox build" in told.text
+
+
+class WithoutPrograms(NearBroker):
+    """Inside, nothing of the toolbox is to be seen."""
+
+    async def serve(self, replica: str, user: str, name: str, argv: Sequence[str], *more: object) -> bool:
+        raise NotFound(because(Code.NOT_FOUND, what="program", name=argv[0]))
+
+
+def test_one_started_before_the_toolbox_was_built_is_to_be_started_again(tmp_path: Path) -> None:
+    with running(tmp_path, WithoutPrograms(tmp_path)) as house:
+        house.person("ann")
+        env = house.workload("ann", kind=Kind.ENV)
+        house.recipes["lab"] = a_service("/opt/yard/lib/ld.so")
+        cookie, (name, prefix) = enter(house, env, "lab"), place(house, env, "lab")
+        for language, again in (("en", "Start it again"), ("zh", "请重新启动")):
+            told = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language=language)
+            assert told.status == 503
+            assert again in told.text
+            assert f"yard env restart {env.spec.name}" in told.text
+
+
+def test_one_that_fails_because_it_sees_an_older_toolbox_is_to_be_started_again(house: House) -> None:
+    env = house.workload("ann", kind=Kind.ENV)
+    current = Path(house.context.config.data) / "toolbox" / "current"
+    current.mkdir(parents=True, exist_ok=True)
+    os.utime(current, (house.clock() + 60, house.clock() + 60))
+    house.recipes["lab"] = a_service(sys.executable, "-c", FAILING)
+    cookie, (name, prefix) = enter(house, env, "lab"), place(house, env, "lab")
+
+    def told() -> str:
+        return house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language="en").text
+
+    try:
+        wait_until(lambda: f"yard env restart {env.spec.name}" in told())
+    finally:
+        current.rmdir()
+
+
+def test_a_program_is_told_in_letters_that_can_be_read(house: House) -> None:
+    told = house.get("localhost", "/nothing", Accept_Language="zh")
+    assert "这里什么也没有" in told.text
+    assert told.headers["Content-Type"] == "application/json; charset=utf-8"
 
 
 def test_jobs_have_no_notebooks(house: House) -> None:

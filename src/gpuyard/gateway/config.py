@@ -29,6 +29,10 @@ class GatewayConfig:
     """Names under which the gateway's own pages may be asked for; `*` is any."""
     tls_cert: str | None = None
     tls_key: str | None = None
+    per_address: int = 256
+    """Connections from one address of visitors who have not shown yet who they are."""
+    proxies: tuple[str, ...] = ()
+    """Whose X-Forwarded-For is believed."""
     engine: str = "process"
     first_uid: int = 0
     version: str = ""
@@ -56,7 +60,7 @@ class GatewayConfig:
     @staticmethod
     def from_json(text: str) -> GatewayConfig:
         told = json.loads(text)
-        return GatewayConfig(**{**told, "hosts": tuple(told["hosts"])})
+        return GatewayConfig(**{**told, "hosts": tuple(told["hosts"]), "proxies": tuple(told["proxies"])})
 
 
 def write_config(config: GatewayConfig) -> None:

@@ -24,7 +24,7 @@ from typing import IO, NoReturn
 
 import uvloop
 
-from gpuyard.gateway.config import GATEWAY_LOCK, GatewayConfig, read_config
+from gpuyard.gateway.config import GATEWAY_LOCK, GatewayConfig, read_config, read_note
 from gpuyard.gateway.serving import Place, serve
 
 ALREADY = 3  # exit code: another one serves this folder
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
             return ALREADY
         _raise_file_limit()
         try:
-            listeners = listen(config.host, config.port, min(MOST_WORKERS, os.cpu_count() or 1))
+            listeners = listen_where_it_was(config, min(MOST_WORKERS, os.cpu_count() or 1))
         except OSError as error:
             _log.error("the gateway cannot listen on %s:%s: %s", config.host, config.port, error)
             return CANNOT_LISTEN
@@ -72,6 +72,15 @@ def only_gateway(run: Path) -> Iterator[IO[str] | None]:
 def _raise_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def listen_where_it_was(config: GatewayConfig, count: int) -> list[socket.socket]:
+    """With any port that is free, the one of a gateway that was killed: pages that are open look for it there."""
+    before = read_note(config.folder)
+    if not config.port and before is not None:
+        with contextlib.suppress(OSError):
+            return listen(config.host, before.port, count)
+    return listen(config.host, config.port, count)
 
 
 def listen(host: str, port: int, count: int) -> list[socket.socket]:
@@ -161,7 +170,7 @@ class Master:
             self._lock.close()  # it is the master's: with it gone, another gateway may begin
             for other in self._listeners[:index] + self._listeners[index + 1 :]:
                 other.close()
-            place = Place(self._listeners[index], self._alive, master, index == 0)
+            place = Place(self._listeners[index], self._alive, master, index == 0, len(self._listeners))
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(serve(self._config, place))
             code = 0

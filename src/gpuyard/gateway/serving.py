@@ -11,10 +11,9 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuyard.access.owner import keep_owner_secret
@@ -23,9 +22,10 @@ from gpuyard.domain import places
 from gpuyard.domain.errors import YardError
 from gpuyard.gateway.activity import Activity
 from gpuyard.gateway.broker_client import Broker
+from gpuyard.gateway.certificates import Certificate
 from gpuyard.gateway.config import GATEWAY_LOCK, NOTE_FILE, GatewayConfig, GatewayNote, read_note
 from gpuyard.gateway.context import Context, Service
-from gpuyard.gateway.ssh.door import HOST_KEY, SshContext, start_ssh
+from gpuyard.gateway.ssh.door import HOST_KEY, SshContext, SshDoor, start_ssh
 from gpuyard.gateway.web.server import Web
 from gpuyard.images.toolbox import recipes
 from gpuyard.images.toolbox.base import AT
@@ -46,6 +46,7 @@ class Place:
     alive: int  # a descriptor that ends with the one who started us
     master: int
     is_first: bool  # has SSH, and tells where the gateway is
+    workers: int = 1  # how many there are of its kind
 
 
 async def serve(config: GatewayConfig, place: Place) -> None:
@@ -60,16 +61,18 @@ async def serve(config: GatewayConfig, place: Place) -> None:
     activity = Activity(database, clock)
     broker = Broker(config.folder)
     context = Context(config, config.doorway(port), database, access, clock, broker, activity, _Recipes(config))
-    web = Web(context)
+    web = Web(context, workers=place.workers)
+    certificate = Certificate(config.tls_cert, config.tls_key) if config.tls_cert else None
     try:
         async with _ssh(config, context, broker) if place.is_first else _nothing() as ssh_port:
-            await web.start(place.listener, _tls(config))
-            tidying = asyncio.create_task(_tidy_now_and_then(context))
-            watching = asyncio.create_task(_end_with_folder(config.run_folder, told_to_end))
+            await web.start(place.listener, certificate.context if certificate else None)
+            chores = [_tidy_now_and_then(context), _end_with_folder(config.run_folder, told_to_end)]
+            chores += [certificate.keep_current()] if certificate else []
+            tasks = [asyncio.create_task(chore) for chore in chores]
             with _said_where(config, place, ssh_port, clock()) if place.is_first else contextlib.nullcontext():
                 await told_to_end.wait()
-            tidying.cancel()
-            watching.cancel()
+            for task in tasks:
+                task.cancel()
             await web.end()
     finally:
         database.close()
@@ -92,15 +95,6 @@ def _rules(config: GatewayConfig) -> AccessRules:
     return AccessRules(first_uid=config.first_uid, single_user=not config.first_uid)
 
 
-def _tls(config: GatewayConfig) -> ssl.SSLContext | None:
-    if config.tls_cert is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(config.tls_cert, config.tls_key)
-    context.set_alpn_protocols(["http/1.1"])
-    return context
-
-
 @contextlib.asynccontextmanager
 async def _nothing() -> AsyncIterator[None]:
     yield None
@@ -118,9 +112,11 @@ async def _ssh(config: GatewayConfig, context: Context, broker: Broker) -> Async
         config.ssh_port,
         config.folder / HOST_KEY,
         used=context.activity.used,
+        per_address=config.per_address,
+        proxies=config.proxies,
     )
     try:
-        door = await start_ssh(known)
+        door = await _start_where_it_was(known)
     except OSError as error:
         _log.error("there is no SSH: port %s cannot be used: %s", config.ssh_port, error)
         yield None
@@ -129,6 +125,15 @@ async def _ssh(config: GatewayConfig, context: Context, broker: Broker) -> Async
         yield door.port
     finally:
         await door.close()
+
+
+async def _start_where_it_was(known: SshContext) -> SshDoor:
+    """With any port that is free, the one of before if it is: editors that lost us look for us there."""
+    before = read_note(known.host_key.parent)
+    if not known.port and before is not None and before.ssh_port:
+        with contextlib.suppress(OSError):
+            return await start_ssh(replace(known, port=before.ssh_port))
+    return await start_ssh(known)
 
 
 @contextlib.contextmanager

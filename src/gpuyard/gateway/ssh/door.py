@@ -12,10 +12,11 @@ from pathlib import Path
 import asyncssh
 
 from gpuyard.access.service import Access
-from gpuyard.gateway.ssh.house import House
+from gpuyard.gateway.ssh.house import MOST_STRANGERS, MOST_STRANGERS_PER_ADDRESS, House
 from gpuyard.gateway.ssh.inside import Inside
 from gpuyard.gateway.ssh.logins import Logins
 from gpuyard.gateway.ssh.visitors import Visitor
+from gpuyard.gateway.strangers import Proxies, Strangers
 from gpuyard.store.database import Database
 from gpuyard.words import LanguageName
 
@@ -61,6 +62,9 @@ class SshContext:
     language: LanguageName = "en"
     used: Callable[[str], None] = field(default=_nobody)
     """Told whenever somebody works in a workload."""
+    per_address: int = MOST_STRANGERS_PER_ADDRESS
+    """Who has not logged in yet; never more than that, however many the web lets in."""
+    proxies: tuple[str, ...] = ()
 
 
 class SshDoor:
@@ -87,7 +91,9 @@ class SshDoor:
 async def start_ssh(context: SshContext) -> SshDoor:
     asyncssh.set_log_level("WARNING")  # below that it writes down commands and variables
     logins = Logins(context.database, context.access, context.clock)
-    house = House(logins, context.broker, context.used, context.language)
+    most = min(context.per_address, MOST_STRANGERS_PER_ADDRESS)
+    strangers = Strangers(MOST_STRANGERS, most, Proxies(context.proxies))
+    house = House(logins, context.broker, context.used, context.language, strangers)
     key = await asyncio.to_thread(keep_host_key, context.host_key)
     listener = await asyncssh.listen(
         context.host,

@@ -11,19 +11,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from gpuyard.access.limits import network_of
 from gpuyard.domain.errors import YardError
 from gpuyard.domain.reasons import Code, because
 from gpuyard.gateway.ssh.inside import Inside, Program
 from gpuyard.gateway.ssh.logins import Logins
 from gpuyard.gateway.ssh.visitors import Visitor
+from gpuyard.gateway.strangers import Strangers
 from gpuyard.words import LanguageName
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_PER_USER = 32
-MOST_STRANGERS, MOST_STRANGERS_PER_NETWORK = 128, 48
+MOST_STRANGERS, MOST_STRANGERS_PER_ADDRESS = 128, 48
 LOOK_AGAIN_SECONDS = 3.0
 LINGER_SECONDS = 30.0
 THREADS = 8
@@ -35,13 +35,19 @@ class House:
     """What all connections have in common."""
 
     def __init__(
-        self, logins: Logins, broker: Inside, used: Callable[[str], None], language: LanguageName = "en"
+        self,
+        logins: Logins,
+        broker: Inside,
+        used: Callable[[str], None],
+        language: LanguageName = "en",
+        strangers: Strangers | None = None,
     ) -> None:
         self.logins = logins
         self.broker = broker
         self.used = used
         self.language: LanguageName = language
         self.most_per_user = MOST_PER_USER
+        self._at_the_door = strangers or Strangers(MOST_STRANGERS, MOST_STRANGERS_PER_ADDRESS)
         self._strangers: set[Visitor] = set()
         self._visitors: set[Visitor] = set()
         self._lingering: set[asyncio.Task[None]] = set()
@@ -56,15 +62,18 @@ class House:
     # --- how many -------------------------------------------------------------------------------------------------
 
     def arrived(self, visitor: Visitor) -> bool:
-        network = network_of(visitor.peer)
-        near = sum(1 for other in self._strangers if network_of(other.peer) == network)
-        if len(self._strangers) >= MOST_STRANGERS or near >= MOST_STRANGERS_PER_NETWORK:
+        if not self._at_the_door.come(visitor.peer):
             return False
         self._strangers.add(visitor)
         return True
 
+    def _no_stranger(self, visitor: Visitor) -> None:
+        if visitor in self._strangers:
+            self._strangers.discard(visitor)
+            self._at_the_door.go(visitor.peer)
+
     def admitted(self, visitor: Visitor) -> bool:
-        self._strangers.discard(visitor)
+        self._no_stranger(visitor)
         if Counter(other.user for other in self._visitors)[visitor.user] >= self.most_per_user:
             return False
         self._visitors.add(visitor)
@@ -77,7 +86,7 @@ class House:
         return sum(visitor.forwards for visitor in self._visitors if visitor.user == user)
 
     def left(self, visitor: Visitor) -> None:
-        self._strangers.discard(visitor)
+        self._no_stranger(visitor)
         self._visitors.discard(visitor)
 
     # --- how long -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from gpuyard.domain import errors
 from gpuyard.gateway.web.heads import Request, write_head
 from gpuyard.gateway.web.texts import text
 
-HTML, JSON = "text/html; charset=utf-8", "application/json"
+HTML, JSON = "text/html; charset=utf-8", "application/json; charset=utf-8"
 STRICT = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 STATUS: dict[type[errors.YardError], int] = {
     errors.BadInput: 400,
@@ -39,7 +39,7 @@ class OwnAnswer:
     policy: str = STRICT
     kept_seconds: int = 0  # how long a browser may keep it
 
-    def to_bytes(self, *, with_body: bool, stays_open: bool) -> bytes:
+    def to_bytes(self, *, with_body: bool, stays_open: bool, https_for_good: bool = False) -> bytes:
         fields = [
             ("Content-Type", self.type),
             ("Content-Length", str(len(self.body))),
@@ -51,6 +51,8 @@ class OwnAnswer:
             ("Cross-Origin-Opener-Policy", "same-origin"),
             *self.headers,
         ]
+        if https_for_good:
+            fields.append(("Strict-Transport-Security", "max-age=31536000"))
         if not stays_open:
             fields.append(("Connection", "close"))
         first = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()
@@ -83,7 +85,7 @@ def message(request: Request, status: int, code: str, sentence: str, *, refresh:
     extra = [("Retry-After", str(refresh))] if refresh else []
     if not request.wants_page:
         body = {"error": {"code": code, "message": sentence, "facts": {}, "problems": []}}
-        return OwnAnswer(status, json.dumps(body).encode(), JSON, extra)
+        return OwnAnswer(status, json.dumps(body, ensure_ascii=False).encode(), JSON, extra)
     if refresh:
         extra.append(("Refresh", str(refresh)))
     title = text("title.wait" if refresh else "title.message", language_of(request))

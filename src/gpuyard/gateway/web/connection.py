@@ -44,7 +44,11 @@ class Connection(asyncio.Protocol):
         "_last",
         "_permit",
         "_route",
+        "_through",
+        "counted_as",
         "is_gone",
+        "is_made",
+        "known_as",
         "lingers_until",
         "peer",
         "since",
@@ -54,10 +58,13 @@ class Connection(asyncio.Protocol):
     )
     transport: asyncio.Transport
 
-    def __init__(self, web: Web) -> None:
+    def __init__(self, web: Web, counted_as: str | None = None) -> None:
+        """`counted_as`: the address under which it is counted among the strangers already."""
         self.web = web
         self.talk: Talk | None = None
-        self.is_gone = False
+        self.counted_as = counted_as
+        self.known_as = ""  # the person whose it is, once shown
+        self.is_made = self.is_gone = False
         self.peer = ""
         self.since = web.now  # when something last happened, or the present head began
         self.lingers_until: float | None = None
@@ -67,6 +74,7 @@ class Connection(asyncio.Protocol):
         self._last: Request | None = None
         self._route: tuple[Asked, Route] | None = None
         self._permit: tuple[list[bytes], Permit] | None = None
+        self._through = ""  # the proxy that speaks for its visitors
 
     @property
     def is_speaking(self) -> bool:
@@ -79,6 +87,9 @@ class Connection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.peer = str(peer[0]) if peer else ""
+        self.is_made = True
+        if self.peer in self.web.proxies:
+            self._through = self.peer
         if not self.web.welcome(self):
             self.transport.abort()
 
@@ -131,6 +142,8 @@ class Connection(asyncio.Protocol):
 
     def remember(self, request: Request, permit: Permit) -> None:
         self._permit = (request.all(b"cookie"), permit)
+        if not self.known_as:
+            self.web.know(self, permit.actor.name)
 
     def hold(self) -> None:
         if not self._held and not self.is_gone:
@@ -151,7 +164,9 @@ class Connection(asyncio.Protocol):
     def answer(self, answer: OwnAnswer, request: Request, *, body_read: bool = True) -> None:
         keep = request.stays_open and body_read and not self.web.stopping and not request.wants_websocket
         if not self.is_gone:
-            self.transport.write(answer.to_bytes(with_body=request.method != b"HEAD", stays_open=keep))
+            for_good = self.web.is_https_for_good
+            with_body = request.method != b"HEAD"
+            self.transport.write(answer.to_bytes(with_body=with_body, stays_open=keep, https_for_good=for_good))
         self.finished(keep, unread=not body_read)
 
     def finished(self, keep: bool, *, unread: bool = False) -> None:
@@ -194,6 +209,8 @@ class Connection(asyncio.Protocol):
         try:
             request = self._last = read_request(head, self._last)
             asked = self.web.asked(request)
+            if self._through:
+                self._take_visitor(request)
         except BadHead as problem:
             self._refuse(problem)
             return
@@ -202,6 +219,12 @@ class Connection(asyncio.Protocol):
             return
         self.since, self._is_new = self.web.now, False
         self._begin(request, asked, rest)
+
+    def _take_visitor(self, request: Request) -> None:
+        """Through a proxy every request may be of another visitor."""
+        peer = self.web.proxies.visitor(self._through, request.all(b"x-forwarded-for"))
+        if peer != self.peer:
+            self.peer, self._route, self._permit = peer, None, None
 
     def _begin(self, request: Request, asked: Asked, rest: bytes) -> None:
         visit, path = asked.visit, request.target[len(asked.prefix) :]

@@ -80,7 +80,7 @@ class Exchange:
 
     def begin(self, rest: bytes) -> None:
         self._early = rest
-        if not origins.is_own(self.request):
+        if not origins.is_own(self.request, self.web.scheme):
             self._refuse_in_words(403, "bad.origin")
             return
         permit = self.client.recent(self.request, self.visit)

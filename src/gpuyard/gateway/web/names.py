@@ -21,7 +21,7 @@ _SHARED_HOST = frozenset(
 _KEPT = frozenset((b"cache-control", b"expires", b"pragma"))
 _READ = HOP_BY_HOP | _HANDLED_IN | _HANDLED_OUT
 _ALSO_READ = frozenset(
-    b"host origin accept accept-language sec-fetch-site sec-websocket-key sec-websocket-version".split()
+    b"host origin accept accept-language sec-fetch-site sec-websocket-key sec-websocket-version x-forwarded-for".split()
 )
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 MOST_KNOWN, LONGEST_KNOWN = 4096, 64

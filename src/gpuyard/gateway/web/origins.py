@@ -5,12 +5,14 @@ from __future__ import annotations
 from gpuyard.gateway.web.heads import Request
 
 
-def is_own(request: Request) -> bool:
-    """Reading is open to all, as links must work. What changes something, and every WebSocket, must be of this host."""
+def is_own(request: Request, scheme: bytes) -> bool:
+    """Reading is open to all, as links must work. What changes something, and every WebSocket, must be of this host.
+    `scheme` is ours: with plain http there may be a proxy with TLS before us, with https there is nothing plain."""
     if request.is_safe and not request.wants_websocket:
         return True
     given = request.all(b"origin")
     if len(given) == 1 and given[0] != b"null":
-        return given[0].lower() in (b"http://" + request.host.lower(), b"https://" + request.host.lower())
+        own = request.host.lower()
+        return given[0].lower() in (scheme + b"://" + own, b"https://" + own)
     # A form on a page that keeps its address to itself says `null`; then the browser's own word counts.
     return len(given) <= 1 and not request.wants_websocket and request.all(b"sec-fetch-site") == [b"same-origin"]

@@ -58,7 +58,7 @@ class OwnPages:
         query = dict(parse_qsl(raw, keep_blank_values=True, max_num_fields=20))
         if route.startswith("/.yard/assets/"):
             return await asyncio.to_thread(asset, self._context.config.folder, request, route.rpartition("/")[2])
-        if request.method not in (b"GET", b"HEAD") and not origins.is_own(request):
+        if request.method not in (b"GET", b"HEAD") and not origins.is_own(request, self._web.scheme):
             return self._said(request, 403, "bad.origin")
         if asked.visit is not None:
             return await self._at_visit(request, asked, asked.visit, route, query, peer)
@@ -76,7 +76,7 @@ class OwnPages:
         if visit.what == TERMINAL and route in ("", "/"):
             return await self._terminal_page(request, asked, visit, peer)
         if visit.what == TERMINAL and route == "/.yard/terminal":
-            if not origins.is_own(request):
+            if not origins.is_own(request, self._web.scheme):
                 return self._said(request, 403, "bad.origin")
             return await open_terminal(self._web, request, self._web.proof_of(request, peer), visit, query)
         return self._said(request, 404, "not.here")

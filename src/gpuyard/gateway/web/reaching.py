@@ -39,6 +39,7 @@ class Reaching:
     def __init__(self, context: Context) -> None:
         self._broker = context.broker
         self._recipes = context.recipes
+        self._toolbox = context.config.folder / "toolbox" / "current"
         self._started: dict[Target, float] = {}
 
     async def connect(self, permit: Permit, target: Target, prefix: str) -> socket.socket:
@@ -82,8 +83,16 @@ class Reaching:
         ended = await self._how_it_ended(target)
         service = self._recipe(permit, target, prefix)
         self._started[target] = now
-        await self._broker.serve(target.replica, target.user, service.name, service.argv, service.env, service.cwd)
+        try:
+            await self._broker.serve(target.replica, target.user, service.name, service.argv, service.env, service.cwd)
+        except NotFound as error:
+            if error.reason.facts.get("name") != service.argv[0]:
+                raise
+            self._started.pop(target, None)
+            raise self._not_seen_there(permit) from error
         if ended is not None and target.service is not None:
+            if self._is_older_than_toolbox(permit):
+                raise self._not_seen_there(permit)
             facts = {"name": NAMES[target.service], "code": ended, "log": f"$YARD_DOOR/{target.service}.log"}
             raise NotThere(503, "failed.service", refresh=2, **facts)
 
@@ -94,6 +103,17 @@ class Reaching:
         except YardError:
             return None
         return known.get("exit_code") if known is not None and not known.get("running") else None
+
+    def _is_older_than_toolbox(self, permit: Permit) -> bool:
+        """Work sees the toolbox that was there when it was started."""
+        try:
+            chosen_at = self._toolbox.lstat().st_mtime
+        except OSError:
+            return False
+        return permit.workload.attempt is not None and permit.workload.attempt.created_at < chosen_at
+
+    def _not_seen_there(self, permit: Permit) -> NotThere:
+        return NotThere(503, "old.toolbox", name=permit.workload.spec.name)
 
     def _recipe(self, permit: Permit, target: Target, prefix: str) -> Service:
         service = self._recipes(target.service or "", f"{prefix}/", permit.workload.owner, target.replica)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import math
 import resource
 import socket
 import ssl
@@ -14,12 +15,14 @@ from collections.abc import Callable, Coroutine
 from gpuyard.domain.doorways import Asked, Visit
 from gpuyard.domain.errors import Unavailable, YardError
 from gpuyard.gateway.context import Context
+from gpuyard.gateway.strangers import Proxies, Strangers
 from gpuyard.gateway.web.connection import Connection, Talk
 from gpuyard.gateway.web.crowd import Crowd
 from gpuyard.gateway.web.gate import Gate, Proof
 from gpuyard.gateway.web.heads import Request
 from gpuyard.gateway.web.own import OwnTalk
 from gpuyard.gateway.web.own_pages import OwnPages
+from gpuyard.gateway.web.porch import Porch
 from gpuyard.gateway.web.reaching import Reaching
 from gpuyard.gateway.web.rewriting import cookies_named
 from gpuyard.gateway.web.upstream import Pool
@@ -34,17 +37,21 @@ END_SECONDS = 3.0
 MOST_CONNECTIONS = 8192
 MOST_KNOWN, LARGEST_KNOWN = 2048, 1024  # how many hosts and cookies are known by heart, and how large these may be
 COOKIE = b"yard_gate"
-TLS_COOKIE = b"__Host-yard_gate"
+TLS_COOKIE, TLS_PATHS_COOKIE = b"__Host-yard_gate", b"__Secure-yard_gate"  # the first is for whole hosts only
 _log = logging.getLogger(__name__)
 
 
 class Web:
-    def __init__(self, context: Context, *, crowd: Crowd | None = None) -> None:
+    def __init__(self, context: Context, *, crowd: Crowd | None = None, workers: int = 1) -> None:
+        """`workers`: how many such there are on one port; each has its share of what one address may take."""
         self.context = context
         self.scheme = context.doorway.scheme.encode()
+        # Browsers take it for every port of that name, and on somebody's own machine other things run without TLS.
+        self.is_https_for_good = self.scheme == b"https" and context.doorway.domain != "localhost"
         self.gate = Gate(context.database, context.access, context.clock)
         self.pool = Pool()
         self.crowd = crowd or Crowd()
+        self.acquaintances = Crowd()
         self.reaching = Reaching(context)
         self.pages = OwnPages(self)
         self.now = time.monotonic()
@@ -53,23 +60,26 @@ class Web:
         self._proofs: dict[tuple[bytes, str], Proof] = {}
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server | Porch] = []
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = min(MOST_CONNECTIONS, soft // 3)  # each takes one of ours and one inside
+        self.proxies = Proxies(context.config.proxies)
+        self.strangers = Strangers(self._most, math.ceil(context.config.per_address / workers), self.proxies)
 
     @property
     def cookie_name(self) -> bytes:
-        return TLS_COOKIE if self.scheme == b"https" and not self.context.doorway.paths else COOKIE
+        if self.scheme != b"https":
+            return COOKIE
+        return TLS_PATHS_COOKIE if self.context.doorway.paths else TLS_COOKIE
 
     # --- listening --------------------------------------------------------------------------------------------------
 
     async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         loop = asyncio.get_running_loop()
-        patience = HEAD_SECONDS if tls is not None else None
-        server = await loop.create_server(
-            lambda: Connection(self), sock=listener, ssl=tls, backlog=1024, ssl_handshake_timeout=patience
-        )
-        self._servers.append(server)
+        if tls is not None:
+            self._servers.append(Porch(self, listener, tls))
+        else:
+            self._servers.append(await loop.create_server(lambda: Connection(self), sock=listener, backlog=1024))
         self.spawn(self._keep_watch())
 
     async def end(self) -> None:
@@ -96,11 +106,27 @@ class Web:
     def welcome(self, connection: Connection) -> bool:
         if self.stopping or len(self._connections) >= self._most:
             return False
+        if connection.counted_as is None:
+            if not self.strangers.come(connection.peer):
+                return False
+            connection.counted_as = connection.peer
         self._connections.add(connection)
         return True
 
+    def know(self, connection: Connection, person: str) -> None:
+        """No longer a stranger. Of someone who has very many already, the rest is bounded by where it comes from."""
+        if connection.counted_as is not None and self.acquaintances.come(person):
+            self.strangers.go(connection.counted_as)
+            connection.counted_as, connection.known_as = None, person
+
     def gone(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        if connection.counted_as is not None:
+            self.strangers.go(connection.counted_as)
+            connection.counted_as = None
+        if connection.known_as:
+            self.acquaintances.go(connection.known_as)
+            connection.known_as = ""
 
     # --- for connections --------------------------------------------------------------------------------------------
 

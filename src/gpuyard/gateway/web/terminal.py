@@ -114,6 +114,8 @@ class TerminalTalk:
             self._leave()
             return
         client.talk = self
+        if not client.known_as:
+            self.web.know(client, self.permit.actor.name)
         accept = base64.b64encode(hashlib.sha1(key + frames.MAGIC, usedforsecurity=False).digest())
         lines = [b"Upgrade: websocket", b"Connection: Upgrade", b"Sec-WebSocket-Accept: " + accept]
         client.transport.write(write_head(b"HTTP/1.1 101 Switching Protocols", lines))

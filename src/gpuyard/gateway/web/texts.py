@@ -27,6 +27,10 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "The toolbox is not built yet, and this needs it. An admin can build it: yard toolbox build",
         "工具箱尚未构建，此功能需要它。管理员可以构建：yard toolbox build",
     ),
+    "old.toolbox": (
+        "{name} was started before the toolbox was built, and does not see it. Start it again: yard env restart {name}",
+        "{name} 启动于工具箱构建之前，看不到工具箱。请重新启动：yard env restart {name}",
+    ),
     "no.listener": (
         "Nothing answers on port {port} in there. Has the program started, and does it listen on 127.0.0.1?",
         "里面的端口 {port} 没有程序响应。程序启动了吗？是否监听 127.0.0.1？",
@@ -39,6 +43,10 @@ _TEXTS: dict[str, tuple[str, str]] = {
     ),
     "bad.origin": ("This request came from another page.", "这个请求来自其他页面。"),
     "bad.method": ("This is not how to ask for this page.", "请求方式不对。"),
+    "https.only": (
+        "This is answered over https only. Nothing was done.",
+        "只能通过 https 访问，请求未执行。",
+    ),
     "too.many": ("You have too many connections open at once.", "您同时打开的连接太多。"),
     "not.here": ("There is nothing here.", "这里什么也没有。"),
     "broken": ("Something went wrong in the gateway; it is in its log.", "网关内部出错，已记入日志。"),
