@@ -264,6 +264,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         why=view.why,
         before=view.before,
         holding=view.holding,
+        line=view.line,
         compare=view.compare,
         shares=shares,
         logs=engine,

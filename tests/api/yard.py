@@ -174,6 +174,7 @@ def make_parts(folder: Path, clock: Clock, stopping: list[bool], **changes: Any)
         why=view.why,
         before=view.before,
         holding=view.holding,
+        line=view.line,
         compare=view.compare,
         shares=Shares(folder / "files" / "share"),
         logs=LogFolder(folder / "logs"),

@@ -21,6 +21,7 @@ from gpuyard.api import (
     keys,
     logs,
     merging,
+    overview,
     policy,
     session,
     tokens,
@@ -32,12 +33,15 @@ from gpuyard.api.crowd import Crowd
 from gpuyard.api.description import describe
 from gpuyard.api.errors import answer_errors
 from gpuyard.api.following import Followers
+from gpuyard.api.frames import frame_sources
 from gpuyard.api.front import Front
+from gpuyard.api.live import Live
 from gpuyard.api.parts import Parts
 from gpuyard.api.policies import Policies
 from gpuyard.api.simulated import SimulatedDevices
 from gpuyard.api.together import Together
 from gpuyard.api.uploads import Uploads
+from gpuyard.console.serving import Console
 from gpuyard.domain.errors import YardError
 
 NOUNS = (
@@ -45,6 +49,7 @@ NOUNS = (
     environments,
     why,
     logs,
+    overview,
     cluster,
     images,
     session,
@@ -79,10 +84,12 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.crowd = Crowd(parts.limits.live_workloads_per_user)
     app.state.uploads = Uploads(parts.limits)
     app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
+    app.state.live = Live(parts.database, parts.holding)
     for noun in NOUNS:
         app.include_router(noun.doors)
     answer_errors(app)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    app.add_middleware(Console, frames=lambda: frame_sources(parts.data))
     app.add_middleware(Front, hosts=parts.hosts, tls=parts.tls, limits=parts.limits)
     return app
 
@@ -90,12 +97,14 @@ def create_app(parts: Parts) -> FastAPI:
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
-    unsubscribe = parts.database.feed.subscribe(app.state.followers.news.tell)
+    feed = parts.database.feed
+    unsubscribe = [feed.subscribe(tell) for tell in (app.state.followers.news.tell, app.state.live.tell)]
     tidying = asyncio.create_task(_tidy_now_and_then(parts))
     try:
         yield
     finally:
-        unsubscribe()
+        for leave in unsubscribe:
+            leave()
         tidying.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await tidying

@@ -72,6 +72,9 @@ class Followers:
             self._threads = anyio.CapacityLimiter(READERS_AT_ONCE)
         return self._threads
 
+    async def in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
+        return await anyio.to_thread.run_sync(call, *arguments, limiter=self.threads)
+
     def enter(self, user: str) -> None:
         with self._lock:
             if self._by_user[user] >= self._per_user or self._by_user.total() >= self._most:
@@ -133,7 +136,7 @@ class Follow:
         async for word in self._wait_for_log():
             yield word
         if self._sight.log is not None and not self._dismissed:
-            self._position = await self._in_thread(self._start, self._sight.log)
+            self._position = await self._followers.in_thread(self._start, self._sight.log)
             async for event in self._read_to_the_end(self._sight.log):
                 yield event
         if not self._dismissed:
@@ -168,7 +171,7 @@ class Follow:
         if size == self._seen_size and not over:
             return
         before = self._position
-        pieces = await self._in_thread(log.read, self._position, PIECE_BYTES)
+        pieces = await self._followers.in_thread(log.read, self._position, PIECE_BYTES)
         for piece, following in zip_longest(pieces, pieces[1:]):
             nothing_joins = isinstance(following, Gap) or (over and piece.end >= size)
             event, self._position = told_piece(piece, to_the_last_byte=nothing_joins)
@@ -193,17 +196,14 @@ class Follow:
             self._dismissed = True
         elif now - self._checked_at >= CHECK_RIGHTS_SECONDS:
             self._checked_at = now
-            self._dismissed = not await self._in_thread(self._still_allowed)
+            self._dismissed = not await self._followers.in_thread(self._still_allowed)
         if self._dismissed or self._sight.over:
             return
         since, news = now - self._looked_at, self._followers.news.count
         soon = 0.1 + 0.005 * self._followers.number
         if since >= LOOK_ANYWAY_SECONDS or (news != self._known_news and since >= soon):
             self._known_news, self._looked_at = news, now
-            self._sight = await self._in_thread(self._look)
-
-    async def _in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
-        return await anyio.to_thread.run_sync(call, *arguments, limiter=self._followers.threads)
+            self._sight = await self._followers.in_thread(self._look)
 
 
 # --- pieces as events ---------------------------------------------------------------------------------------------

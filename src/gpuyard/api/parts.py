@@ -67,6 +67,8 @@ class Parts:
     """Which of two came first, and by which rule."""
     holding: Callable[[], Sequence[Workload]]
     """The workloads that have cards or cores now."""
+    line: Callable[[], Sequence[Workload]]
+    """Those that wait, in the order in which they are asked."""
     compare: Callable[[Policy], Comparison]
     """What a policy would change now, were it in force."""
     shares: Shares

@@ -102,6 +102,10 @@ class Queue:
             inside: Key = (NO_HEAD, 0, submitted, id) if fifo else (inside_head(head), mine, submitted, id)
             yield Place(inside, (head, level, submitted, id), batch, position)
 
+    def in_order(self) -> list[str]:
+        """All that wait and can start some day, in the order in which they are asked."""
+        return sorted(self._index, key=self._reached)
+
     def number_before(self, id: str) -> int:
         """How many that can start some day are asked before it."""
         return sum(index for _, index in self._before(id))

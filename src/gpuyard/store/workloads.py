@@ -140,6 +140,13 @@ def get_many(conn: sa.Connection, ids: Sequence[str]) -> list[Workload]:
     return [found[id] for id in dict.fromkeys(ids) if id in found]
 
 
+def whose(conn: sa.Connection, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+    """(id, owner, group) of those that exist: enough to know who may hear of them."""
+    query = sa.select(workloads.c.id, workloads.c.owner, workloads.c.group_name).where(_by_ids)
+    found = [conn.execute(query, {"ids": some}) for some in _in_batches(ids)]
+    return [(row.id, row.owner, row.group_name) for rows in found for row in rows]
+
+
 def live_query() -> sa.Select[Any]:
     """The query behind `live`, for whoever wants to see how a database answers it."""
     return _live_query

@@ -68,6 +68,13 @@ class View:
             self._follow()
             return [w for w in self._picture.live.values() if w.holds_resources]
 
+    def line(self) -> list[Workload]:
+        """Those that wait, in the order in which they are asked. What can never start is not among them."""
+        with self._lock:
+            inquiry = self._open()
+            waiting = inquiry.books.line.workloads
+            return [waiting[id] for id in inquiry.queue.in_order() if id in waiting]
+
     def _snapshot(self) -> Snapshot:
         with self._lock:
             self._follow()

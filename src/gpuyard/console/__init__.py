@@ -1,0 +1,1 @@
+"""The console: the pages people see in the browser. `web/` is its source; what is built from it lies in `built`."""
