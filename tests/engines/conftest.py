@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.containers import ContainerYard, Podman, missing
+from tests.engines.containers import ContainerHost, ContainerYard, Docker, Podman, missing, missing_docker
 from tests.engines.places import MakeYard, Yard
 
 from gpuyard.devices.probe import DeviceProbe
@@ -26,9 +26,36 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
         service.close()
 
 
+@pytest.fixture(scope="session")
+def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
+    if missing_docker():
+        pytest.skip(missing_docker())
+    service = Docker(tmp_path_factory.mktemp("docker"))
+    try:
+        service.start()
+        yield service
+    finally:
+        service.close()
+
+
 @pytest.fixture
 def container_yard(tmp_path: Path, podman: Podman) -> Iterator[ContainerYard]:
-    yard = ContainerYard(podman, tmp_path / "data", devices=[SimulatedProbe(tmp_path / "data", 2)])
+    yield from _yard_on(podman, tmp_path)
+
+
+@pytest.fixture
+def docker_yard(tmp_path: Path, docker: Docker) -> Iterator[ContainerYard]:
+    yield from _yard_on(docker, tmp_path)
+
+
+@pytest.fixture(params=["podman", "docker"])
+def each_yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContainerYard]:
+    """For what must hold on both."""
+    yield from _yard_on(request.getfixturevalue(request.param), tmp_path)
+
+
+def _yard_on(host: ContainerHost, folder: Path) -> Iterator[ContainerYard]:
+    yard = ContainerYard(host, folder / "data", devices=[SimulatedProbe(folder / "data", 2)])
     yield yard
     yard.close()
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ POOL = "10.213.0.0/16"
 REGISTRIES = ("docker.io", "localhost:5999", "localhost:5998")  # the last is nobody's
 UID = FIRST_BLOCK + 4000 * BLOCK  # far from what a yard on this machine gives out
 GROUP_ID = FIRST_BLOCK + 4050 * BLOCK
+PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 _PROGRAMS = (
     *("cat", "chmod", "chown", "dd", "df", "echo", "env", "false", "grep", "head", "hostname", "httpd", "id", "ip"),
     *("kill", "ln", "ls", "mkdir", "mknod", "mount", "nc", "nslookup", "ping", "ps", "rm", "sed", "setsid", "sh"),
@@ -46,14 +48,14 @@ def missing() -> str:
 def missing_docker() -> str:
     """The same for docker. A second one would take the first one's rules from the machine's tables."""
     is_running = any(os.path.exists(path) for path in ("/var/run/docker.pid", "/var/run/docker.sock"))
-    return _missing("dockerd", "docker", "busybox", "iptables") or ("a docker runs here already" if is_running else "")
+    absent = _missing("containerd", "dockerd", "docker", "busybox", "iptables")
+    return absent or ("a docker runs here already" if is_running else "")
 
 
 def _missing(*programs: str) -> str:
     if os.geteuid() != 0:
         return "containers are tested as root"
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    absent = [name for name in programs if shutil.which(name, path=path) is None]
+    absent = [name for name in programs if shutil.which(name, path=PATH) is None]
     return f"not installed: {', '.join(absent)}" if absent else ""
 
 
@@ -136,7 +138,7 @@ class Podman(ContainerHost):
 
 
 class Docker(ContainerHost):
-    """As an admin would set it up for us: containers outlive its service."""
+    """As an admin would set it up for us: what watches over its containers runs by itself, and they outlive docker."""
 
     program = "docker"
 
@@ -144,29 +146,41 @@ class Docker(ContainerHost):
         super().__init__(folder)
         self._run = Path(tempfile.mkdtemp(prefix="yard-docker-", dir="/run"))  # short: for its sockets' addresses
         self.socket = str(self._run / "docker.sock")
-        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
 
     def serve(self) -> None:
         forwarding = Path("/proc/sys/net/ipv4/ip_forward")
         if forwarding.read_text().strip() == "0":  # or docker would, and close all ways: ours must hold by themselves
             forwarding.write_text("1")
-        (self.folder / "daemon.json").write_text("{}")
-        self._start()
+        for name in ("containerd.toml", "daemon.json"):
+            (self.folder / name).write_text("{}" if name.endswith("json") else "version = 2\n")
+        self._containerd = self._start(
+            "containerd",
+            config=self.folder / "containerd.toml",
+            root=self.folder / "containerd",
+            state=self._run / "containerd",
+            address=self._run / "containerd.sock",
+        )
+        self._dockerd = self._start_dockerd()
         wait_for(lambda: about(self.socket) is not None, "docker's first word")
 
-    def _start(self) -> None:
-        places = {
-            "config-file": self.folder / "daemon.json",
-            "data-root": self.folder / "root",
-            "exec-root": self._run / "exec",
-            "pidfile": self._run / "pid",
-            "host": f"unix://{self.socket}",
-        }
-        options = [f"--{name}={value}" for name, value in places.items()]
+    def _start_dockerd(self) -> subprocess.Popen[bytes]:
+        return self._start(
+            *("dockerd", "--live-restore", "--bridge=none", "--insecure-registry=localhost:5999"),
+            config_file=self.folder / "daemon.json",
+            data_root=self.folder / "docker",
+            exec_root=self._run / "exec",
+            pidfile=self._run / "docker.pid",
+            containerd=self._run / "containerd.sock",
+            host=f"unix://{self.socket}",
+        )
+
+    def _start(self, *words: str, **options: object) -> subprocess.Popen[bytes]:
+        command = [*words, *(f"--{name.replace('_', '-')}={value}" for name, value in options.items())]
         with open(self.folder / "docker.log", "ab") as output:
-            self._process = subprocess.Popen(
-                ["dockerd", *options, "--live-restore", "--bridge=none", "--insecure-registry=localhost:5999"],
-                env=os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
+            return subprocess.Popen(
+                command,
+                env=os.environ | {"PATH": PATH},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -174,12 +188,12 @@ class Docker(ContainerHost):
             )
 
     def heed(self, away_seconds: float) -> None:
-        if self._process is not None and self._process.poll() is not None:
-            self._start()
+        with self._lock:
+            if self._dockerd.poll() is not None:
+                self._dockerd = self._start_dockerd()
 
     def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        return self._dockerd.pid
 
     def environment(self) -> dict[str, str]:
         return {"DOCKER_HOST": f"unix://{self.socket}"}
@@ -188,9 +202,9 @@ class Docker(ContainerHost):
         for id in self.command("ps", "--all", "--quiet").split():
             self.command("rm", "--force", id)
         self.command("network", "prune", "--force")
-        assert self._process is not None
-        self._process.terminate()
-        self._process.wait(30)
+        for process in (self._dockerd, self._containerd):
+            process.terminate()
+            process.wait(30)
         shutil.rmtree(self._run, ignore_errors=True)
 
 

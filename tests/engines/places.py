@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Allotment, CardShare
+from gpuyard.domain.errors import EngineUnsure
 from gpuyard.domain.resources import MIB
 from gpuyard.domain.workload import Life, ReplicaId, Seen
 from gpuyard.engines.process.engine import ProcessEngine
@@ -33,21 +34,15 @@ def wait_for(condition: Callable[[], object], what: str = "it") -> None:
         time.sleep(0.01)
 
 
-@dataclass
-class Yard:
-    """A process engine on a data folder of its own. `engine` may be replaced, as a restarted server does."""
+class Place:
+    """An engine on a data folder of its own, and ways to ask it for work. `engine` may be replaced, as a restarted
+    server does."""
 
-    data: Path
-    devices: Sequence[DeviceProbe] = ()
-    options: dict[str, Any] = field(default_factory=dict)
-    owner: str = "ann"
-
-    def __post_init__(self) -> None:
-        self.engine = self.new_engine()
-        self.node = self.engine.nodes()[0].name
-
-    def new_engine(self) -> ProcessEngine:
-        return ProcessEngine(self.data, devices=self.devices, **self.options)
+    engine: Any  # an Engine that also keeps logs
+    node: str
+    owner: str
+    uid, gid = (UID, GID) if IS_ROOT else (0, 0)
+    image: str | None = None
 
     def request(
         self,
@@ -58,30 +53,39 @@ class Yard:
         cards: Sequence[int] = (),
         env: Sequence[tuple[str, str]] = (),
         owner: str = "",
-        uid: int = UID if IS_ROOT else 0,
+        uid: int | None = None,
         **more: Any,
     ) -> LaunchRequest:
         shares = tuple(CardShare(index, 1000) for index in cards)
+        uid = self.uid if uid is None else uid
         return LaunchRequest(
             id=id,
             owner=owner or self.owner,
             uid=uid,
-            gid=GID if uid else 0,
+            gid=self.gid if uid else 0,
             group="vision",
             command=command,
             env=tuple(env),
             allotment=Allotment(self.node, 1000, memory, shm, "nvidia" if cards else "", shares),
             grace_seconds=5.0,
-            **more,
+            **({"image": self.image} | more),
         )
 
     def launch(self, script: str, id: ReplicaId | None = None, **more: Any) -> ReplicaId:
+        """As control does it: when nobody knows what came of it, it is asked for again."""
         id = id or replica()
-        self.engine.launch(self.request(id, "sh", "-c", script, **more))
-        return id
+        request, until = self.request(id, "sh", "-c", script, **more), time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                self.engine.launch(request)
+                return id
+            except EngineUnsure:
+                assert time.monotonic() < until
+                time.sleep(0.2)
 
     def look(self, id: ReplicaId) -> Seen:
-        return self.engine.observe({id: None})[id]
+        seen: Seen = self.engine.observe({id: None})[id]
+        return seen
 
     def run(self, script: str, id: ReplicaId | None = None, **more: Any) -> tuple[Seen, str]:
         """From the start to the end: how it ended, and its whole log."""
@@ -100,6 +104,23 @@ class Yard:
 
     def status(self, id: ReplicaId) -> dict[str, Any]:
         return record.read(str(self.engine.log_path(id).parent), record.STATUS) or {}
+
+
+@dataclass
+class Yard(Place):
+    """With a process engine."""
+
+    data: Path
+    devices: Sequence[DeviceProbe] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    owner: str = "ann"
+
+    def __post_init__(self) -> None:
+        self.engine: ProcessEngine = self.new_engine()
+        self.node = self.engine.nodes()[0].name
+
+    def new_engine(self) -> ProcessEngine:
+        return ProcessEngine(self.data, devices=self.devices, **self.options)
 
     def supervisor(self, id: ReplicaId) -> int:
         return int(self.status(id)["supervisor"]["pid"])

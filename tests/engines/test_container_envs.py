@@ -96,7 +96,7 @@ def test_moved_from_processor_to_card_and_back_it_keeps_what_is_installed(contai
 
 
 def test_another_image_is_a_fresh_start(container_yard: ContainerYard) -> None:
-    container_yard.podman.load("localhost/other:1", files={"etc/other": "yes"})
+    container_yard.host.load("localhost/other:1", files={"etc/other": "yes"})
     first = start(container_yard, 1)
     inside(container_yard, first, "echo one > /one")
     stop(container_yard, first)
@@ -133,11 +133,11 @@ def test_forgotten_it_leaves_no_container_image_or_folder(container_yard: Contai
     first = start(container_yard, 1)
     stop(container_yard, first)
     stop(container_yard, start(container_yard, 2, memory=128 * MIB))
-    assert "yard-kept" in container_yard.podman.command("images")
+    assert "yard-kept" in container_yard.host.command("images")
     assert not [held for held in container_yard.engine.images() if "yard-kept" in held.name]
     container_yard.engine.forget(WORKLOAD)
     assert container_yard.containers() == []
-    assert "yard-kept" not in container_yard.podman.command("images")
+    assert "yard-kept" not in container_yard.host.command("images")
     assert not (container_yard.data / "kept" / WORKLOAD).exists()
 
 

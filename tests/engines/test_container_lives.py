@@ -39,12 +39,6 @@ def guard_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
 
 
-def service_pid(yard: ContainerYard) -> int:
-    pid = yard.podman.service._pid()
-    assert pid is not None
-    return pid
-
-
 # --- the engine -----------------------------------------------------------------------------------------------------
 
 
@@ -52,7 +46,7 @@ def test_work_goes_on_while_the_engines_service_is_killed_and_new_work_starts_so
     container_yard: ContainerYard,
 ) -> None:
     first = running(container_yard, "sleep 600")
-    os.kill(service_pid(container_yard), signal.SIGKILL)
+    os.kill(container_yard.host.pid(), signal.SIGKILL)
     assert container_yard.look(first).life is Life.RUNNING
     second = container_yard.launch("echo again", replica(1))
     assert container_yard.ended(second)[1] == "again\n"
@@ -70,7 +64,7 @@ def hanging(pid: int) -> Iterator[None]:
 
 def test_an_engine_that_hangs_holds_nobody_up(container_yard: ContainerYard) -> None:
     id = running(container_yard, "trap 'exit 9' TERM; while true; do sleep 0.1; done")
-    with hanging(service_pid(container_yard)):
+    with hanging(container_yard.host.pid()):
         container_yard.wait_for(lambda: container_yard.engine.nodes()[0].state is NodeState.LOST, "trouble")
         assert container_yard.look(id).life is Life.RUNNING
         assert container_yard.engine.sweep([id]) == []
@@ -111,7 +105,7 @@ def test_with_guard_and_work_both_killed_it_is_lost_and_its_card_free(container_
 
 def test_a_container_that_somebody_paused_can_still_be_stopped(container_yard: ContainerYard) -> None:
     id = running(container_yard, "sleep 600")
-    container_yard.podman.command("pause", f"yard-{id}")
+    container_yard.host.command("pause", f"yard-{id}")
     container_yard.engine.stop(id, None, 0.2)
     assert container_yard.ended(id)[0].cause is None
 
@@ -119,14 +113,14 @@ def test_a_container_that_somebody_paused_can_still_be_stopped(container_yard: C
 def test_a_container_removed_behind_our_back_is_told_as_lost_or_killed(container_yard: ContainerYard) -> None:
     """Whichever is noticed first: that its first process was killed, or that it is not there any more."""
     id = running(container_yard, "sleep 600")
-    container_yard.podman.command("rm", "--force", "--time", "0", f"yard-{id}")
+    container_yard.host.command("rm", "--force", "--time", "0", f"yard-{id}")
     seen = container_yard.ended(id)[0]
     assert seen.cause is Cause.LOST or (seen.cause, seen.exit_code) == (Cause.EXIT, 137)
 
 
 def test_two_yards_on_one_engine_leave_each_others_work_alone(container_yard: ContainerYard, tmp_path: Path) -> None:
     mine = running(container_yard, "sleep 600")
-    other = ContainerYard(container_yard.podman, tmp_path / "other")
+    other = ContainerYard(container_yard.host, tmp_path / "other")
     theirs = running(other, "sleep 600", replica(5, workload="wbbbbbbbbb"))
     assert other.engine.sweep(()) == [theirs]
     other.ended(theirs)
@@ -142,7 +136,7 @@ def test_a_sweep_takes_away_what_an_end_left_behind(container_yard: ContainerYar
     mark = container_yard.engine._mark
     labels = {"data": mark, "workload": id.workload, "attempt": "1", "role": "worker", "index": "0"}
     words = [word for key, value in labels.items() for word in ("--label", f"yard.{key}={value}")]
-    container_yard.podman.command("create", "--network", "none", *words, IMAGE, "sleep", "600")
+    container_yard.host.command("create", "--network", "none", *words, IMAGE, "sleep", "600")
     assert container_yard.containers()
     container_yard.engine.sweep(())
     container_yard.wait_for(lambda: container_yard.containers() == [], "the removal of the stray")
@@ -186,7 +180,7 @@ def test_a_launch_broken_off_right_after_the_start_does_not_run_it_twice(contain
     assert engine._settler.begin(id, made, request.allotment.memory)
     engine._containers.start(made)
     state = ("inspect", "--format", "{{.State.Status}}", made)
-    container_yard.wait_for(lambda: "exited" in container_yard.podman.command(*state), "its end")
+    container_yard.wait_for(lambda: "exited" in container_yard.host.command(*state), "its end")
     later = container_yard.new_engine()
     later.launch(request)
     container_yard.wait_for(lambda: later.observe({id: None})[id].life is Life.ENDED, "the record of its end")
@@ -212,7 +206,7 @@ def test_one_that_needs_more_memory_than_it_asked_for_is_told_so(container_yard:
 
 
 def test_a_fork_bomb_is_capped(container_yard: ContainerYard, tmp_path: Path) -> None:
-    yard = ContainerYard(container_yard.podman, tmp_path / "small", options=Options(pids_limit=40))
+    yard = ContainerYard(container_yard.host, tmp_path / "small", options=Options(pids_limit=40))
     script = "i=0; while [ $i -lt 200 ]; do sleep 30 & i=$((i+1)); done; echo unbounded"
     _, log = yard.run(script, replica(workload="wcccccccc"))
     yard.close()
@@ -238,7 +232,7 @@ def test_children_that_lost_their_parent_are_reaped(container_yard: ContainerYar
 def test_a_flood_of_output_is_bounded_on_disk_with_head_and_tail_kept(
     container_yard: ContainerYard, tmp_path: Path
 ) -> None:
-    yard = ContainerYard(container_yard.podman, tmp_path / "small", options=Options(log_limit_bytes=4 * MIB))
+    yard = ContainerYard(container_yard.host, tmp_path / "small", options=Options(log_limit_bytes=4 * MIB))
     id = replica(workload="wdddddddd")
     script = "echo first; dd if=/dev/zero bs=1M count=200 2>/dev/null | tr '\\0' 'x'; echo; echo last"
     seen, _ = yard.run(script.replace("tr '\\0' 'x'", "cat"), id)
@@ -316,7 +310,7 @@ def test_forgetting_leaves_nothing_behind(container_yard: ContainerYard) -> None
     container_yard.engine.forget(id.workload)
     assert container_yard.containers() == []
     assert container_yard.look(id) == Seen()
-    networks = container_yard.podman.command("network", "ls", "--format", "{{.Name}}").split()
+    networks = container_yard.host.command("network", "ls", "--format", "{{.Name}}").split()
     assert f"yard-{id.workload}" not in networks
 
 

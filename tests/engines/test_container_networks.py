@@ -34,7 +34,7 @@ OTHER = UID + BLOCK
 
 def address_of(yard: ContainerYard, id: ReplicaId) -> str:
     template = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-    return yard.podman.command("inspect", "--format", template, f"yard-{id}").strip()
+    return yard.host.command("inspect", "--format", template, f"yard-{id}").strip()
 
 
 def test_replicas_of_one_workload_find_each_other_by_name(container_yard: ContainerYard) -> None:
@@ -116,7 +116,7 @@ def test_nor_are_they_by_the_addresses_that_every_link_has(container_yard: Conta
     if not Path("/proc/sys/net/ipv6").is_dir():
         pytest.skip("this machine has no IPv6")
     id = container_yard.launch("sleep 600", replica())
-    bridge = container_yard.podman.command(
+    bridge = container_yard.host.command(
         "network", "inspect", f"yard-{id.workload}", "--format", "{{.NetworkInterface}}"
     ).strip()
     said = subprocess.run(["ip", "-6", "-o", "addr", "show", bridge], capture_output=True, check=True).stdout.decode()
@@ -153,7 +153,7 @@ def test_a_network_goes_with_the_last_of_its_workload(container_yard: ContainerY
     container_yard.run("true", second)
 
     def has_network() -> bool:
-        return "yard-waaaaaaaaa" in container_yard.podman.command("network", "ls", "--format", "{{.Name}}").split()
+        return "yard-waaaaaaaaa" in container_yard.host.command("network", "ls", "--format", "{{.Name}}").split()
 
     assert has_network()
     container_yard.engine.stop(first, None, 0.0)
@@ -165,7 +165,7 @@ def test_the_machines_own_network_is_for_groups_that_an_admin_named(
     container_yard: ContainerYard, tmp_path: Path
 ) -> None:
     options = Options(host_network_groups=frozenset({"rdma"}))
-    yard = ContainerYard(container_yard.podman, tmp_path / "rdma", options=options)
+    yard = ContainerYard(container_yard.host, tmp_path / "rdma", options=options)
     with host_service() as port:
         script = f"{ASK} ask 127.0.0.1 {port}"
         _, log = yard.run(script, replica(0, workload="wbbbbbbbbb"))

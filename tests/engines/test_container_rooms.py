@@ -222,7 +222,7 @@ def test_a_shipped_folder_is_where_work_begins(container_yard: ContainerYard, tm
 
 def test_an_images_word_on_user_entry_labels_volumes_and_health_does_not_count(container_yard: ContainerYard) -> None:
     mark = container_yard.engine._mark
-    container_yard.podman.load(
+    container_yard.host.load(
         "localhost/hostile:1",
         "USER 12345",
         'ENTRYPOINT ["/bin/sh", "-c", "echo hijacked"]',
@@ -245,11 +245,11 @@ def test_an_images_word_on_user_entry_labels_volumes_and_health_does_not_count(c
     container_yard.wait_for((home(container_yard) / "kept").exists, "a file in the real home")
     container_yard.engine.stop(id, None, 0.0)
     container_yard.ended(id)
-    container_yard.wait_for(lambda: not container_yard.podman.command("volume", "ls", "-q"), "the volumes' removal")
+    container_yard.wait_for(lambda: not container_yard.host.command("volume", "ls", "-q"), "the volumes' removal")
 
 
 def test_an_image_without_a_shell_or_anything_else_runs_nothing_and_says_so(container_yard: ContainerYard) -> None:
-    container_yard.podman.command("import", "-", "localhost/bare:1", input=_empty_archive())
+    container_yard.host.command("import", "-", "localhost/bare:1", input=_empty_archive())
     seen, _ = container_yard.run("true", replica(), image="localhost/bare:1")
     assert seen.life is Life.ENDED
     assert seen.reason is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.containers import ContainerYard, Podman
+from tests.engines.containers import ContainerHost, ContainerYard
 from tests.engines.places import IS_ROOT, PATIENCE_SECONDS, Yard, replica
 
 from gpuyard.devices.simulated import SimulatedProbe
@@ -89,8 +89,8 @@ class ProcessStage(Stage):
 class ContainerStage(ProcessStage):
     """Work is asked for in the same words; it runs in an image with nothing but busybox."""
 
-    def __init__(self, podman: Podman, data: Path) -> None:
-        self._yard = ContainerYard(podman, data, devices=[SimulatedProbe(data, 2)])
+    def __init__(self, host: ContainerHost, data: Path) -> None:
+        self._yard = ContainerYard(host, data, devices=[SimulatedProbe(data, 2)])
         self._others = []
         self.engine = self._yard.engine
 
@@ -132,13 +132,13 @@ def _simulated_request(id: ReplicaId, env: list[tuple[str, str]]) -> LaunchReque
     )
 
 
-@pytest.fixture(params=["process", "container", "simulated"])
+@pytest.fixture(params=["process", "podman", "docker", "simulated"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made: ProcessStage | SimulatedStage
     if request.param == "simulated":
         made = SimulatedStage(tmp_path)
-    elif request.param == "container":
-        made = ContainerStage(request.getfixturevalue("podman"), tmp_path / "data")
+    elif request.param in ("podman", "docker"):
+        made = ContainerStage(request.getfixturevalue(request.param), tmp_path / "data")
     else:
         made = ProcessStage(tmp_path / "data")
     yield made
