@@ -24,6 +24,7 @@ from gpuyard.store import workloads as workload_rows
 from gpuyard.store.database import Database
 from gpuyard.world.picture import Picture
 
+IMAGES = ("docker.io/library/python:3.12", "localhost/ours:latest")
 POLICIES = (
     Policy(),
     Policy(preempt=Preempting(min_run=1.0)),
@@ -33,7 +34,7 @@ POLICIES = (
 
 
 class KeptPicture(RuleBasedStateMachine):
-    """Jobs come, run, are preempted, paused, stopped and forgotten; nodes, quotas and the policy change."""
+    """Jobs come, run, are preempted, paused, stopped and forgotten; nodes, images, quotas and the policy change."""
 
     @initialize()
     def begin(self) -> None:
@@ -59,6 +60,7 @@ class KeptPicture(RuleBasedStateMachine):
         preemptible=st.booleans(),
         max_seconds=st.sampled_from([None, 5.0, 500.0]),
         exit_code=st.sampled_from([0, 0, 1]),
+        image=st.sampled_from([None, *IMAGES]),
     )
     def submit(
         self,
@@ -70,12 +72,14 @@ class KeptPicture(RuleBasedStateMachine):
         preemptible: bool,
         max_seconds: float | None,
         exit_code: int,
+        image: str | None,
     ) -> None:
         env = (("YARD_SIM_SECONDS", "20"), ("YARD_SIM_EXIT", str(exit_code)))
         self.submitted += 1
         id = f"job{self.submitted:07d}"
         job = a_job(id, cards=cards, replicas=replicas, priority=priority, env=env, group=group, owner=owner)
-        spec = replace(job.spec, preemptible=preemptible, max_seconds=max_seconds)
+        roles = tuple(replace(role, image=image) for role in job.spec.roles)
+        spec = replace(job.spec, roles=roles, preemptible=preemptible, max_seconds=max_seconds)
         self.jobs.append(self.yard.submit(replace(job, spec=spec)))
 
     @precondition(lambda self: self.jobs)
@@ -90,6 +94,10 @@ class KeptPicture(RuleBasedStateMachine):
     @rule(node=st.sampled_from(["a", "b"]))
     def a_node_goes_or_comes_back(self, node: str) -> None:
         self.yard.engine.faults.lost_nodes ^= {node}
+
+    @rule(node=st.sampled_from(["a", "b"]), images=st.sets(st.sampled_from(IMAGES)))
+    def images_come_and_go(self, node: str, images: set[str]) -> None:
+        self.yard.engine.hold_images(node, *images)
 
     @rule(node=st.sampled_from(["a", "b"]), cordoned=st.booleans())
     def cordon(self, node: str, cordoned: bool) -> None:

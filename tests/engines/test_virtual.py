@@ -33,6 +33,16 @@ def test_several_shapes_are_counted_through_and_keep_their_models() -> None:
     assert draw_nodes("90x8:A100,10x8")[0].name == "sim-001"
 
 
+def test_they_hold_the_images_they_are_drawn_with() -> None:
+    nodes = draw_nodes("1x8:A100=pytorch/pytorch:2.4=python, 1x8=localhost/ours:1 ,1x0")
+    assert [node.images for node in nodes] == [
+        ("docker.io/library/python:latest", "docker.io/pytorch/pytorch:2.4"),
+        ("localhost/ours:1",),
+        (),
+    ]
+    assert kinds("1x8:A100=python")[0][2] == {("nvidia", "A100")}
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -48,6 +58,8 @@ def test_several_shapes_are_counted_through_and_keep_their_models() -> None:
         ("2x8:tpu/v4", "tpu"),
         ("2x8:/A100", "2x8:/A100"),
         ("2x8:A100;rm", "2x8:A100;rm"),
+        ("2x8=", "image"),
+        ("2x8:A100=python=-v/:/x", "-v/:/x"),
         ("99999x1,99999x1", "99999x1,99999x1"),
     ],
 )

@@ -107,15 +107,18 @@ def test_the_same_world_gives_the_same_plan_in_whatever_order_it_is_listed(world
 @given(worlds(), st.integers(0, 2**32))
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_books_kept_through_any_changes_decide_the_same_as_new_ones(world: Snapshot, seed: int) -> None:
-    """Work comes, goes, starts, stops and comes back before it stands as it does now; passes are made in between."""
+    """Work comes, goes, starts, stops and comes back before it stands as it does now; images come and go; passes are
+    made in between."""
     chance = Random(seed)
     books = Books(world.nodes, world.groups, world.policy, world.past, world.run_times)
     everything = [*world.queue, *world.holding]
     for _ in range(3 * len(everything)):
         workload = chance.choice(everything)
-        match chance.randrange(5):
+        match chance.randrange(6):
             case 0:
                 books.remove(workload.id)
+            case 5:
+                books.renew_images([replace(node, images=chance.choice(world.nodes).images) for node in world.nodes])
             case 1:
                 books.put(replace(workload, state=State.PAUSED))
             case 2:
@@ -127,6 +130,7 @@ def test_books_kept_through_any_changes_decide_the_same_as_new_ones(world: Snaps
     chance.shuffle(everything)
     for workload in everything:
         books.put(workload)
+    books.renew_images(world.nodes)
     kept, new = decide(books, NOW), plan(world)
     assert placed(kept) == placed(new)
     assert {p.workload: p.turn for p in kept.placements} == {p.workload: p.turn for p in new.placements}

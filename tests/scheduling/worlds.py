@@ -77,6 +77,14 @@ def a_machine(dice: Dice, name: str) -> Node:
     return Node(name, cpu * 1000, memory * GIB, cards, state, dice.choice(LABELS))
 
 
+IMAGES = ("docker.io/library/python:3.12", "docker.io/pytorch/pytorch:2.4", "localhost/ours:latest")
+NAMES = ("python:3.12", "pytorch/pytorch:2.4", "ours", "docker.io/library/python:3.12", "elsewhere:1", None)
+
+
+def with_images(dice: Dice, node: Node) -> Node:
+    return replace(node, images=tuple(image for image in IMAGES if dice.often(40)))
+
+
 # --- rules --------------------------------------------------------------------------------------------------------
 
 POOLS = {
@@ -258,6 +266,11 @@ def a_workload(
     return waits
 
 
+def in_images(dice: Dice, workload: Workload) -> Workload:
+    roles = tuple(replace(role, image=dice.choice(NAMES)) for role in workload.spec.roles)
+    return replace(workload, spec=replace(workload.spec, roles=roles))
+
+
 def devices_of(nodes: Sequence[Node]) -> list[str]:
     """What work may ask for here, that which there is more of more often."""
     return [card.device for node in nodes if node.state is NodeState.READY for card in node.cards] + [""] * 2
@@ -358,14 +371,19 @@ class Rough:
         return Dice(f"{self.seed} {piece}")
 
     def world(self) -> Snapshot:
-        nodes = tuple(a_machine(self.dice(name), name) for name in NODE_NAMES[: self.nodes])
+        nodes = tuple(
+            with_images(self.dice(f"images of {name}"), a_machine(self.dice(name), name))
+            for name in NODE_NAMES[: self.nodes]
+        )
         devices = devices_of(nodes)
         names = (f"job{n:07d}" for n in range(self.queue))
         earlier = (f"run{n:07d}" for n in range(self.runs))
         world = Snapshot(
             NOW,
             nodes,
-            tuple(a_workload(self.dice(name), name, devices) for name in names),
+            tuple(
+                in_images(self.dice(f"images of {name}"), a_workload(self.dice(name), name, devices)) for name in names
+            ),
             (),
             {name: Group(name) for name in GROUPS} if self.plain_groups else some_groups(self.dice("groups")),
             Policy() if self.plain_policy else a_policy(self.dice("policy")),

@@ -29,6 +29,16 @@ def test_machines_are_read_back_and_only_what_changed_is_told(database: Database
         assert [(change.kind, change.id) for change in changes_since(conn, position)] == [("node", "b")]
 
 
+def test_the_images_a_machine_holds_are_part_of_what_is_known_of_it(database: Database) -> None:
+    a, b = a_node("a", 2), replace(a_node("b", 2), images=("docker.io/library/python:3.12", "localhost/ours:latest"))
+    with database.write() as conn:
+        nodes.save(conn, [a, b], 1.0)
+        assert nodes.all(conn) == [a, b]
+        assert nodes.save(conn, [replace(a, images=("localhost/ours:latest",)), b], 2.0) == ["a"]
+        assert nodes.save(conn, [a, replace(b, images=())], 3.0) == ["a", "b"]
+        assert nodes.all(conn) == [a, replace(b, images=())]
+
+
 def test_the_wish_to_keep_work_away_outlives_what_the_engine_says(database: Database) -> None:
     a = a_node("a", 1)
     with database.write() as conn:

@@ -259,6 +259,7 @@ class NodeOut(Out):
     cards_total: dict[str, int]
     cards_free: dict[str, Number]
     labels: dict[str, str]
+    images: list[str] = Field(description="full names of the images it holds; work in them starts without fetching")
 
 
 class NodeList(Out):
@@ -353,8 +354,8 @@ class WhoAmIOut(Out):
     csrf: str | None
     expires_at: Instant | None
     version: str
-
     engine: str = Field(description="what runs the work here: process, container or simulated")
+
 
 class PasswordIn(In):
     old: Password | None = Field(default=None, description="only who owns the data folder may leave it out")

@@ -281,6 +281,7 @@ def node_out(node: Node, use: NodeUse | None) -> models.NodeOut:
         cards_total=total,
         cards_free={device: from_milli(milli) for device, milli in free.items()},
         labels=dict(node.labels),
+        images=list(node.images),
     )
 
 

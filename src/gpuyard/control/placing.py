@@ -58,6 +58,8 @@ def _facts(placement: Placement, uses: dict[str, float]) -> dict[str, Any]:
         facts["passed"] = list(placement.passed)
     if placement.gap is not None:
         facts["backfill"] = {"ends_by": placement.gap[0], "starts_at": placement.gap[1]}
+    if placement.images:
+        facts["images"] = list(placement.images)
     if uses:
         facts["uses"] = uses
     return facts

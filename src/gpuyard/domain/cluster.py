@@ -40,6 +40,7 @@ class Node:
     cards: tuple[Card, ...] = ()
     state: NodeState = NodeState.READY
     labels: tuple[tuple[str, str], ...] = ()  # the admin's own words for it, sorted by key
+    images: tuple[str, ...] = ()  # the full names of those it holds, sorted; work in them starts without fetching
 
     def cards_of(self, device: str) -> int:
         return sum(1 for card in self.cards if card.device == device)

@@ -100,6 +100,11 @@ class SimulatedEngine:
         lost = self.faults.lost_nodes
         return [replace(n, state=NodeState.LOST) if n.name in lost else n for n in self._nodes]
 
+    def hold_images(self, node: str, *images: str) -> None:
+        """From now on this node holds these, by their full names."""
+        held = tuple(sorted(images))
+        self._nodes = tuple(replace(n, images=held) if n.name == node else n for n in self._nodes)
+
     def launch(self, request: LaunchRequest) -> str:
         if self.faults.refuse_launches > 0:
             self.faults.refuse_launches -= 1

@@ -1,4 +1,7 @@
-"""Virtual machines drawn from a line of text, as `--nodes` takes it: `10x8:A100,4x8:P100,2x8:ascend/910B`."""
+"""Virtual machines drawn from a line of text, as `--nodes` takes it: `10x8:A100,4x8:P100,2x8:ascend/910B`.
+
+`2x8:A100=pytorch/pytorch:2.4=python:3.12` hold these images.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import BadInput
+from gpuyard.domain.images import full_names, read_image_name
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import DEVICE_TYPES
@@ -19,7 +23,7 @@ MOST_CARDS = 1024
 OPTION = "--nodes"
 _PART = re.compile(
     r"\s*(?P<count>[0-9]{1,7})x(?P<cards>[0-9]{1,5})"
-    r"(?::(?:(?P<device>[a-z]+)/)?(?P<model>[A-Za-z0-9][\w .+()-]{0,63}))?\s*",
+    r"(?::(?:(?P<device>[a-z]+)/)?(?P<model>[A-Za-z0-9][\w .+()-]{0,63}))?\s*(?P<images>(?:=[^=]*)*)",
     re.ASCII,
 )
 
@@ -32,10 +36,12 @@ class _Alike:
     cards: int
     device: str
     model: str  # empty: as simulated cards are called
+    images: tuple[str, ...]
 
 
 def draw_nodes(text: str) -> list[Node]:
-    """COUNTxCARDS, then perhaps `:` and a model, a device or device/model; several such parts with commas.
+    """COUNTxCARDS, then perhaps `:` and a model, a device or device/model, then perhaps `=` and an image, again and
+    again; several such parts with commas.
 
     Names go on counting over all parts. Raises BadInput naming the part that cannot be meant.
     """
@@ -51,7 +57,7 @@ def _drawn(parts: list[_Alike]) -> Iterator[Node]:
     for part in parts:
         for node in virtual_nodes(part.count, part.cards, part.device):
             cards = tuple(replace(card, model=part.model or card.model) for card in node.cards)
-            yield replace(node, cards=cards)
+            yield replace(node, cards=cards, images=part.images)
 
 
 def _read(text: str) -> _Alike:
@@ -63,7 +69,14 @@ def _read(text: str) -> _Alike:
         device, model = model or DEVICE_TYPES[0], ""
     if device is not None and device not in DEVICE_TYPES:
         raise BadInput(_wrong(Problem.ONE_OF, device, allowed=list(DEVICE_TYPES)))
-    return _Alike(int(match["count"]), int(match["cards"]), device or DEVICE_TYPES[0], model)
+    images = tuple(sorted({_read_image(image.strip()) for image in match["images"].split("=")[1:]}))
+    return _Alike(int(match["count"]), int(match["cards"]), device or DEVICE_TYPES[0], model, images)
+
+
+def _read_image(text: str) -> str:
+    if read_image_name(text) is None:
+        raise BadInput(_wrong(Problem.IMAGE, text))
+    return full_names(text)[-1]
 
 
 def _wrong(problem: Problem, value: str, **facts: object) -> Reason:

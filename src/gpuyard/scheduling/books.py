@@ -14,7 +14,7 @@ from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import PastUse
 from gpuyard.domain.workload import RoleSpec, State, Together, Workload
 from gpuyard.scheduling import explain
-from gpuyard.scheduling.fit import Allotments, Ask, ask_of, give_back, least_settled, place_gang
+from gpuyard.scheduling.fit import NO_IMAGES, Allotments, Ask, Images, ask_of, give_back, least_settled, place_gang
 from gpuyard.scheduling.line import Batch, Line
 from gpuyard.scheduling.quota import Amounts, Payer, Purse, amounts_of
 from gpuyard.scheduling.room import Rooms, Standing
@@ -147,15 +147,22 @@ class Books:
         self.stopping.pop(id, None)
         self.preemptible.pop(id, None)
 
+    def renew_images(self, nodes: Iterable[Node]) -> None:
+        """The same nodes hold other images now. That changes where work goes, and nothing else."""
+        self.nodes = in_order(nodes, self.policy)
+        self.rooms.renew_images(self.nodes)
+
     # --- room and quota together ------------------------------------------------------------------------------------
 
-    def place(self, batch: Batch, standing: Standing) -> Place:
+    def place(self, batch: Batch, standing: Standing, images: Images = NO_IMAGES) -> Place:
         """Take room for one of the batch, on nodes where its share of what it leaves open is within its quota."""
-        place = self._settled(batch, standing, place_gang(batch.ask, self.rooms, standing))
+        place = self._settled(batch, standing, place_gang(batch.ask, self.rooms, standing, None, images))
+        if place.refusal is not None and images:
+            return self.place(batch, standing)  # no image is worth a refusal
         left = self.purse.left_to_leave_open(batch.payer) if place.refusal is not None else {}
         if not left:
             return place
-        elsewhere = self._settled(batch, standing, place_gang(batch.ask, self.rooms, standing, within=left))
+        elsewhere = self._settled(batch, standing, place_gang(batch.ask, self.rooms, standing, left))
         return elsewhere if elsewhere.taken is not None else place
 
     def _settled(self, batch: Batch, standing: Standing, taken: Allotments | None) -> Place:
@@ -167,6 +174,20 @@ class Books:
         if refusal is not None:
             give_back(taken, self.rooms)
         return Place(taken if refusal is None else None, amounts, refusal)
+
+    def images_of(self, id: str) -> Images:
+        """What it runs in, as far as that makes a difference between nodes."""
+        roles = self.line.workloads[id].spec.roles
+        return {role.name: role.image for role in roles if role.image and self.rooms.held_by(role.image)}
+
+    def images_at_hand(self, id: str, taken: Allotments) -> tuple[str, ...]:
+        """Those of them that all nodes hold on which it needs them."""
+        images = self.images_of(id)
+        held = {image: self.rooms.held_by(image) for image in images.values()}
+        for (role, _), allotment in taken.items() if images else ():
+            if role in images and allotment.node not in held.get(images[role], ()):
+                held.pop(images[role], None)
+        return tuple(sorted(held))
 
     # --- what the line asks ---------------------------------------------------------------------------------------
 

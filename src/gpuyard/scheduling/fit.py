@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment
 from gpuyard.domain.policy import Policy
@@ -15,6 +16,8 @@ from gpuyard.scheduling.sieve import Sieve, sieve_for
 
 Allotments = dict[tuple[str, int], Allotment]
 Allowed = Callable[[Room], bool]
+Images = Mapping[str, str]  # role -> the image it runs in
+NO_IMAGES: Images = {}
 
 COUNTED_FROM = 30
 SEARCH_STEPS = 6000  # roles of different sizes may need a search; after so many offers it counts as not fitting now
@@ -64,16 +67,21 @@ def _size(role: RoleAsk) -> tuple[int, int, int]:
 
 
 def place_gang(
-    ask: Ask, rooms: Rooms, standing: Standing = ALONE, within: Mapping[str, int] | None = None
+    ask: Ask,
+    rooms: Rooms,
+    standing: Standing = ALONE,
+    within: Mapping[str, int] | None = None,
+    images: Images = NO_IMAGES,
 ) -> Allotments | None:
     """Take room for every replica, or leave the rooms as they were and return None.
 
     `within`: only nodes whose share of CPU and memory, for all that it leaves open, stays within these amounts.
+    `images`: of places that are equally good, those that hold them are taken. They never decide whether there is room.
     """
     small = _small_enough(ask, within) if within else None
     if ask.together is Together.ONE_NODE and ask.replicas > 1:
-        return _place_on_one_node(ask, rooms, standing, small)
-    return _place_all(ask, rooms, standing, small)
+        return _place_on_one_node(ask, Look(rooms, standing, small), images)
+    return _place_all(ask, Look(rooms, standing, small), images)
 
 
 def _small_enough(ask: Ask, within: Mapping[str, int]) -> Allowed:
@@ -114,51 +122,86 @@ def least_settled(ask: Ask, empty: Rooms) -> dict[str, int]:
     return total
 
 
-def best_offer(
-    role: RoleAsk, rooms: Rooms, standing: Standing = ALONE, allowed: Allowed | None = None
-) -> Allotment | None:
-    """The offer of the first node, in the order of the policy, that has room."""
-    return next((offer for _, offer in _offers(role, rooms, standing, allowed)), None)
+class Look(NamedTuple):
+    """Where room is looked for, and for whom."""
+
+    rooms: Rooms
+    standing: Standing = ALONE
+    allowed: Allowed | None = None  # only there
+
+    def offers(self, role: RoleAsk) -> Iterator[tuple[Stack, Allotment]]:
+        """Of all nodes that have room, in the order of the policy."""
+        return self._made_by(self.rooms.shelf(role.sieve).candidates(role.resources.cards), role)
+
+    def best_offer(self, role: RoleAsk, image: str | None = None) -> Allotment | None:
+        """Of the first that has room; or of one that is as good and holds the image."""
+        for stack, offer in self.offers(role):
+            return (self._as_good_with(image, stack, offer, role) if image else None) or offer
+        return None
+
+    def _as_good_with(self, image: str, stack: Stack, offer: Allotment, role: RoleAsk) -> Allotment | None:
+        """A share of a card must be of one that has as much left."""
+        left = [stack.room.cards[share.index] for share in offer.cards]
+        for other, found in self._made_by(self.rooms.like(stack, role.sieve, image), role):
+            if [other.room.cards[share.index] for share in found.cards] == left:
+                return found
+        return None
+
+    def _made_by(self, stacks: Iterable[Stack], role: RoleAsk) -> Iterator[tuple[Stack, Allotment]]:
+        asked, allowed, standing = role.resources, self.allowed, self.standing
+        for stack in stacks:
+            if allowed is None or allowed(stack.room):
+                offer = stack.offer(asked, standing)
+                if offer is not None:
+                    yield stack, offer
 
 
-def _offers(
-    role: RoleAsk, rooms: Rooms, standing: Standing, allowed: Allowed | None
-) -> Iterator[tuple[Stack, Allotment]]:
-    asked = role.resources
-    for stack in rooms.shelf(role.sieve).candidates(asked.cards):
-        if allowed is None or allowed(stack.room):
-            offer = stack.offer(asked, standing)
-            if offer is not None:
-                yield stack, offer
-
-
-def _place_on_one_node(ask: Ask, rooms: Rooms, standing: Standing, allowed: Allowed | None) -> Allotments | None:
+def _place_on_one_node(ask: Ask, look: Look, images: Images) -> Allotments | None:
     first = ask.roles[0]
-    for room in [stack.room for stack, _ in _offers(first, rooms, standing, allowed)]:
-        taken = place_on(room, ask, rooms, standing)
+    for stack in [stack for stack, _ in look.offers(first)]:
+        taken = place_on(stack.room, ask, look.rooms, look.standing)
         if taken is not None:
-            return taken
+            image = images.get(first.name)
+            return (_beside_image(taken, image, stack, ask, look) if image else None) or taken
+    return None
+
+
+def _beside_image(taken: Allotments, image: str, stack: Stack, ask: Ask, look: Look) -> Allotments | None:
+    """The same on a node that is as good and holds the image; None, and nothing is changed, where there is none."""
+    rooms = look.rooms
+    give_back(taken, rooms)
+    for other in list(rooms.like(stack, ask.roles[0].sieve, image)):
+        if look.allowed is None or look.allowed(other.room):
+            found = place_on(other.room, ask, rooms, look.standing)
+            if found is not None:
+                return found
+    for allotment in taken.values():
+        rooms.take(allotment)
     return None
 
 
 def place_on(room: Room, ask: Ask, rooms: Rooms, standing: Standing = ALONE) -> Allotments | None:
     """The same, with all replicas in one room."""
-    return _place_all(ask, rooms, standing, room.is_same)
+    return _place_all(ask, Look(rooms, standing, room.is_same))
 
 
-def _place_all(ask: Ask, rooms: Rooms, standing: Standing, only: Allowed | None) -> Allotments | None:
+def _place_all(ask: Ask, look: Look, images: Images = NO_IMAGES) -> Allotments | None:
     """The best fit for one after the other. Replicas that are alike need no search; roles that differ may."""
-    if only is None and any(not _could_fit(role, rooms) for role in ask.roles):
+    rooms = look.rooms
+    if look.allowed is None and any(not _could_fit(role, rooms) for role in ask.roles):
         return None
     taken: Allotments = {}
     used: set[str] = set()
-    allowed = _allowed(ask, only, used)
+    one = _apart(ask, look, used)
     for role in ask.roles:
+        image = images.get(role.name)
         for index in range(role.replicas):
-            offer = best_offer(role, rooms, standing, allowed)
+            offer = one.best_offer(role, image)
             if offer is None:
                 give_back(taken, rooms)
-                return _search(ask, rooms, standing, only) if len(ask.roles) > 1 else None
+                if images:
+                    return _place_all(ask, look)
+                return _search(ask, look) if len(ask.roles) > 1 else None
             rooms.take(offer)
             used.add(offer.node)
             taken[role.name, index] = offer
@@ -177,18 +220,20 @@ def _could_fit(role: RoleAsk, rooms: Rooms) -> bool:
     return False
 
 
-def _allowed(ask: Ask, only: Allowed | None, used: set[str]) -> Allowed | None:
-    if ask.together is Together.SPREAD:
-        return lambda room: room.node.name not in used and (only is None or only(room))
-    return only
+def _apart(ask: Ask, look: Look, used: set[str]) -> Look:
+    """Where each replica is to have a node of its own, those in use are left out."""
+    if ask.together is not Together.SPREAD:
+        return look
+    only = look.allowed
+    return look._replace(allowed=lambda room: room.node.name not in used and (only is None or only(room)))
 
 
-def _search(ask: Ask, rooms: Rooms, standing: Standing, only: Allowed | None) -> Allotments | None:
+def _search(ask: Ask, look: Look) -> Allotments | None:
     """Try other nodes for earlier replicas, within a bound."""
     places = [(role, index) for role in ask.roles for index in range(role.replicas)]
     taken: Allotments = {}
     used: set[str] = set()
-    allowed = _allowed(ask, only, used)
+    rooms, one = look.rooms, _apart(ask, look, used)
     steps = SEARCH_STEPS
 
     def settle(position: int, least: int) -> bool:
@@ -196,7 +241,7 @@ def _search(ask: Ask, rooms: Rooms, standing: Standing, only: Allowed | None) ->
         if position == len(places):
             return True
         role, index = places[position]
-        offers = list(islice(_offers(role, rooms, standing, allowed), max(0, steps)))
+        offers = list(islice(one.offers(role), max(0, steps)))
         steps -= len(offers) + 1
         for stack, offer in offers:
             # Replicas that are alike are placed in the order of the stacks: the same set is not tried twice.

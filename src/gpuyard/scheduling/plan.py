@@ -169,7 +169,7 @@ class Pass:
         amounts = batch.amounts
         reason = self.books.purse.refusal(batch.payer, amounts, standing)
         if reason is None:
-            place = self._find_room(batch, standing)
+            place = self._find_room(batch, position, standing)
             if place.taken is not None:
                 self._take(batch, position, place.taken, place.amounts, standing)
                 return None
@@ -181,17 +181,17 @@ class Pass:
     def standing(self, batch: Batch) -> Standing:
         return Standing(self._seq, self.now + batch.longest + START_SECONDS)
 
-    def _find_room(self, batch: Batch, standing: Standing) -> Place:
+    def _find_room(self, batch: Batch, position: int, standing: Standing) -> Place:
         tried = self._no_room.get(batch.ask)
         if tried is not None and tried.ends_by <= standing.ends_by:
             return Place(None, batch.amounts, None)
-        return self.books.place(batch, standing)
+        return self.books.place(batch, standing, self.books.images_of(batch.jobs[position][1]))
 
     def _take(self, batch: Batch, position: int, taken: Allotments, amounts: Amounts, standing: Standing) -> None:
         turn = self.turns.turn(batch, position)
         passed = tuple(v.batch.jobs[v.position][1] for v in self.verdicts[:PASSED_AT_MOST])
-        gap = self._gap(taken, standing)
-        self.placements.append(Placement(batch.jobs[position][1], taken, turn, passed, gap))
+        id, gap = batch.jobs[position][1], self._gap(taken, standing)
+        self.placements.append(Placement(id, taken, turn, passed, gap, self.books.images_at_hand(id, taken)))
         self._given.append(_Given(batch.payer, amounts, taken))
         for allotment in taken.values():
             self._new_on.setdefault(allotment.node, []).append((standing.ends_by, allotment))

@@ -7,20 +7,22 @@ without a search.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment, CardShare, Node, NodeState
+from gpuyard.domain.images import full_names
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources
 from gpuyard.scheduling.rings import Rings, choose_chips, rings_of
-from gpuyard.scheduling.score import Key, in_order, key_for, looseness
+from gpuyard.scheduling.score import in_order
+from gpuyard.scheduling.shelf import Moves, Shelf
 from gpuyard.scheduling.sieve import Sieve
 
 SHELVES_AT_MOST = 20_000
+HELD_AT_MOST = 2000  # shelves of those that hold an image
 OPEN_CPU_MILLI = 1000  # a replica without cards that leaves its CPU open gets one core
 
 
@@ -218,109 +220,6 @@ def fair_share(asked: Resources, node: Node) -> tuple[int, int, int]:
     return cpu, memory, shm
 
 
-class Moves:
-    """Which rooms changed, the latest last: whoever looks again learns what moved since, however many look."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._last: dict[Room, int] = {}
-
-    def note(self, room: Room) -> None:
-        self.count += 1
-        self._last.pop(room, None)
-        self._last[room] = self.count
-
-    def since(self, count: int) -> list[Room]:
-        moved = []
-        for room, last in reversed(self._last.items()):
-            if last <= count:
-                break
-            moved.append(room)
-        return moved
-
-
-class Shelf:
-    """The stacks that one sieve lets through, those to be asked first in front. Put in order again only when used."""
-
-    def __init__(self, stacks: Iterable[Stack], policy: Policy, moves: Moves) -> None:
-        self._key = key_for(policy.placing)
-        self._packs = policy.placing.packs
-        self._stacks = {stack.serial: stack for stack in stacks}
-        self._packs_cards = self._packs and all(stack.device for stack in self._stacks.values())
-        self._at = {serial: self._key(stack) for serial, stack in self._stacks.items()}
-        self._keys = sorted(self._at.values())
-        self._loosest: list[Stack] | None = None
-        self._parts: list[tuple[int, int, int]] | None = None  # cards given out in part: (left, rank, serial)
-        self._parts_of: dict[int, list[tuple[int, int, int]]] = {}
-        self._moves = moves
-        self._seen = moves.count
-
-    def __iter__(self) -> Iterator[Stack]:
-        """All of them, in order. Nothing may be taken meanwhile."""
-        self._put_in_order()
-        return (self._stacks[key[-1]] for key in self._keys)
-
-    def loosest_first(self) -> Iterator[Stack]:
-        """Those with the most free first, however the policy places."""
-        self._put_in_order()
-        if self._packs_cards:
-            return (self._stacks[key[-1]] for key in reversed(self._keys))
-        if self._loosest is None:
-            self._loosest = sorted(self._stacks.values(), key=looseness, reverse=True)
-        return iter(self._loosest)
-
-    def candidates(self, cards: Cards | None) -> Iterator[Stack]:
-        """Those that may have enough cards, in order. Nothing may be taken while iterating."""
-        self._put_in_order()
-        if cards is not None and self._packs:
-            if cards.is_share:
-                yield from self._with_parts(cards.milli)
-            start = bisect_left(self._keys, (max(1, cards.whole),))
-            for position in range(start, len(self._keys)):
-                yield self._stacks[self._keys[position][-1]]
-        else:
-            for key in self._keys:
-                yield self._stacks[key[-1]]
-
-    def _with_parts(self, milli: int) -> Iterator[Stack]:
-        """A share goes to a card that is shared already, the fullest that still fits."""
-        if self._parts is None:
-            self._parts_of = {serial: _parts(stack) for serial, stack in self._stacks.items()}
-            self._parts = sorted(part for parts in self._parts_of.values() for part in parts)
-        for position in range(bisect_left(self._parts, (milli,)), len(self._parts)):
-            yield self._stacks[self._parts[position][2]]
-
-    def _put_in_order(self) -> None:
-        if self._seen == self._moves.count:
-            return
-        self._loosest = None
-        for room in self._moves.since(self._seen):
-            for stack in room.stacks:
-                if stack.serial in self._at:
-                    self._move(stack)
-        self._seen = self._moves.count
-
-    def _move(self, stack: Stack) -> None:
-        old, new = self._at[stack.serial], self._key(stack)
-        if old != new:
-            del self._keys[bisect_left(self._keys, old)]
-            insort(self._keys, new)
-            self._at[stack.serial] = new
-        if self._parts is not None:
-            parts = _parts(stack)
-            if parts != self._parts_of[stack.serial]:
-                for part in self._parts_of[stack.serial]:
-                    del self._parts[bisect_left(self._parts, part)]
-                for part in parts:
-                    insort(self._parts, part)
-                self._parts_of[stack.serial] = parts
-
-
-def _parts(stack: Stack) -> list[tuple[int, int, int]]:
-    left = stack.room.cards
-    return [(left[i], stack.room.rank, stack.serial) for i in stack.indices if 0 < left[i] < WHOLE_CARD]
-
-
 class Rooms:
     """All rooms and their shelves."""
 
@@ -331,6 +230,8 @@ class Rooms:
         self._moves = Moves()
         self._shelves: dict[Sieve, Shelf] = {}
         self._alike: dict[tuple[int, ...], Shelf] = {}  # sieves that let the same through share a shelf
+        self._held: dict[tuple[Sieve, str], Shelf] = {}  # those of them that hold an image
+        self._held_by: dict[str, frozenset[str]] = {}  # image -> the nodes that hold it
         serial = 0
         for rank, node in enumerate(ready):
             room = Room(node, rank, policy, serial, empty_and_well=empty_and_well)
@@ -343,12 +244,7 @@ class Rooms:
     def shelf(self, sieve: Sieve) -> Shelf:
         found = self._shelves.get(sieve)
         if found is None:
-            through = [
-                stack
-                for room in self.by_name.values()
-                for stack in room.stacks
-                if stack.device == sieve.device and sieve.lets(room.node, stack.model) and stack.is_whole(sieve.whole)
-            ]
+            through = self._through(sieve)
             if len(self._shelves) >= SHELVES_AT_MOST:  # requests without end that are all different
                 self._shelves.clear()
                 self._alike.clear()
@@ -358,6 +254,50 @@ class Rooms:
                 found = self._alike[serials] = Shelf(through, self._policy, self._moves)
             self._shelves[sieve] = found
         return found
+
+    def _through(self, sieve: Sieve) -> list[Stack]:
+        return [
+            stack
+            for room in self.by_name.values()
+            for stack in room.stacks
+            if stack.device == sieve.device and sieve.lets(room.node, stack.model) and stack.is_whole(sieve.whole)
+        ]
+
+    # --- images ---------------------------------------------------------------------------------------------------
+
+    def held_by(self, image: str) -> frozenset[str]:
+        """The nodes that hold it under one of its names; none where all do: then it makes no difference."""
+        found = self._held_by.get(image)
+        if found is None:
+            names = set(full_names(image))
+            found = frozenset(name for name, room in self.by_name.items() if not names.isdisjoint(room.node.images))
+            if len(self._held_by) >= HELD_AT_MOST:
+                self._held_by.clear()
+            self._held_by[image] = found = found if len(found) < len(self.by_name) else frozenset()
+        return found
+
+    def like(self, stack: Stack, sieve: Sieve, image: str) -> Iterator[Stack]:
+        """Places that are as good as this one and hold the image; none if it has the image itself."""
+        holders = self.held_by(image)
+        if not holders or stack.room.node.name in holders:
+            return iter(())
+        shelf = self._held.get((sieve, image))
+        if shelf is None:
+            if len(self._held) >= HELD_AT_MOST:
+                self._held.clear()
+            through = [other for other in self._through(sieve) if other.room.node.name in holders]
+            shelf = self._held[sieve, image] = Shelf(through, self._policy, self._moves)
+        return shelf.like(stack)
+
+    def renew_images(self, nodes: Iterable[Node]) -> None:
+        """The same nodes hold other images now."""
+        for node in nodes:
+            if node.name in self.by_name:
+                self.by_name[node.name].node = node
+        self._held.clear()
+        self._held_by.clear()
+
+    # --- what is given out ----------------------------------------------------------------------------------------
 
     def take(self, allotment: Allotment) -> None:
         """Work on a node that is not ready keeps its place in the books but has no room here."""
@@ -374,4 +314,4 @@ class Rooms:
         self._moves.note(room)
 
 
-__all__ = ["ALONE", "Keep", "Key", "Room", "Rooms", "Shelf", "Stack", "Standing", "fair_share"]
+__all__ = ["ALONE", "Keep", "Room", "Rooms", "Stack", "Standing", "fair_share"]

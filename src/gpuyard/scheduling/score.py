@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.policy import Placing, Policy
+from gpuyard.domain.resources import GIB, WHOLE_CARD
 
 if TYPE_CHECKING:
     from gpuyard.scheduling.room import Stack
@@ -17,6 +18,19 @@ Key = tuple[int, ...]  # ends with the stack's serial number, so that no two are
 
 def key_for(placing: Placing) -> Callable[[Stack], Key]:
     return _KEYS[placing]
+
+
+def likeness(stack: Stack) -> tuple[object, ...]:
+    """Two stacks that are alike, with as many cards free, are equally good, now and for what comes: machines of one
+    build, linked chips free in the same manner, and as many cards' worth of cores and memory left. Between such places
+    the image that one of them holds may decide."""
+    room, node, free = stack.room, stack.room.node, stack.room.cards
+    parts = len(node.cards) or node.cpu_milli // 1000 or 1
+    core, byte = max(1, node.cpu_milli), max(1, node.memory)
+    build = (stack.model, len(node.cards), core // parts // 1000, byte // parts // GIB)
+    rings = sorted(sum(free[chip] == WHOLE_CARD for chip in ring) for ring in stack.rings)
+    others = sum(other.whole for other in room.stacks)
+    return (*build, *rings, others, room.cpu * parts // core, room.memory * parts // byte)
 
 
 def _best_fit(stack: Stack) -> Key:

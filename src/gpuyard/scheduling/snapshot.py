@@ -50,6 +50,7 @@ class Placement:
     turn: Turn | None = None
     passed: tuple[str, ...] = ()  # some of those that were asked before it and still wait
     gap: tuple[float, float] | None = None  # it uses what another keeps: over by, and before that one can start
+    images: tuple[str, ...] = ()  # of those it runs in, the ones that its nodes hold and some other nodes do not
 
 
 class Rule(StrEnum):

@@ -194,6 +194,7 @@ class Node(Told):
     cards_total: Mapping[str, int] = field(default_factory=dict)
     cards_free: Mapping[str, float] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    images: list[str] = field(default_factory=list)  # those it holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,11 +341,11 @@ class WhoAmI:
     raw: Mapping[str, Any] = field(repr=False, compare=False)
 
     @property
-    @property
     def engine(self) -> str:
         """What runs the work on this server: process, container or simulated; empty when it does not say."""
         return str(self.raw.get("engine") or "")
 
+    @property
     def role(self) -> str:
         """What the user is, whatever the token in use may do: admin, lead or member."""
         told = self.raw.get("role") or self.user.raw.get("role")

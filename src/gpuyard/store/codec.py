@@ -245,12 +245,16 @@ def ending_from_text(text: str) -> Ending:
 # --- machines -----------------------------------------------------------------------------------------------------
 
 
-def cards_to_text(cards: Sequence[Card]) -> str:
-    return _encode([_card_to_json(card) for card in cards])
+def equipment_to_text(cards: Sequence[Card], images: Sequence[str]) -> str:
+    """What is in a machine: a list of its cards; with the images it holds, if it holds any."""
+    listed = [_card_to_json(card) for card in cards]
+    return _encode({"cards": listed, "images": list(images)} if images else listed)
 
 
-def cards_from_text(text: str) -> tuple[Card, ...]:
-    return tuple(Card(**card) for card in json.loads(text))
+def equipment_from_text(text: str) -> tuple[tuple[Card, ...], tuple[str, ...]]:
+    data = json.loads(text)
+    cards, images = (data["cards"], data["images"]) if isinstance(data, dict) else (data, ())
+    return tuple(Card(**card) for card in cards), tuple(images)
 
 
 def _card_to_json(card: Card) -> Json:

@@ -106,7 +106,8 @@ def _as_wished(node: Node, cordoned: bool, labels: tuple[tuple[str, str], ...]) 
 
 
 def _read(row: Any) -> Node:
-    return Node(row.name, row.cpu_milli, row.memory, codec.cards_from_text(row.cards), NodeState(row.state))
+    cards, images = codec.equipment_from_text(row.cards)
+    return Node(row.name, row.cpu_milli, row.memory, cards, NodeState(row.state), images=images)
 
 
 def _row(node: Node, now: float) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def _row(node: Node, now: float) -> dict[str, Any]:
         "name": node.name,
         "cpu_milli": node.cpu_milli,
         "memory": node.memory,
-        "cards": codec.cards_to_text(node.cards),
+        "cards": codec.equipment_to_text(node.cards, node.images),
         "state": node.state.value,
         "changed_at": now,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 
 from gpuyard.dialects.policy import from_text
@@ -224,9 +225,13 @@ class Picture:
 
     def _reload_cluster(self, conn: Connection) -> None:
         nodes = tuple(node_rows.all(conn))
-        if nodes != self.nodes:
-            self.nodes = nodes
+        if nodes == self.nodes:
+            return
+        if self._books is not None and _but_for_images(nodes) == _but_for_images(self.nodes):
+            self._books.renew_images(nodes)
+        else:
             self.close_books()
+        self.nodes = nodes
 
     def _reload_people(self, conn: Connection) -> None:
         self.users = {user.name: user for user in people_rows.all_users(conn)}
@@ -234,3 +239,8 @@ class Picture:
         if groups != self.groups:
             self.groups = groups
             self.close_books()
+
+
+def _but_for_images(nodes: Iterable[Node]) -> list[Node]:
+    """Images come and go all the time, and no books need to be made anew for them."""
+    return [replace(node, images=()) for node in nodes]
