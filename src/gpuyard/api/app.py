@@ -67,16 +67,25 @@ TIDY_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 
 
-def create_app(parts: Parts) -> FastAPI:
+def described_app(version: str) -> FastAPI:
+    """Every door, described, with nothing behind it yet."""
     app = FastAPI(
         title="gpuyard",
-        version=parts.version,
+        version=version,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
     )
+    for noun in NOUNS:
+        app.include_router(noun.doors)
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    return app
+
+
+def create_app(parts: Parts) -> FastAPI:
+    app = described_app(parts.version)
     app.state.parts = parts
     app.state.simulated = SimulatedDevices(parts.database)
     app.state.policies = Policies(parts.database)
@@ -85,10 +94,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.uploads = Uploads(parts.limits)
     app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
     app.state.live = Live(parts.database, parts.holding)
-    for noun in NOUNS:
-        app.include_router(noun.doors)
     answer_errors(app)
-    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     app.add_middleware(Console, frames=lambda: frame_sources(parts.data))
     app.add_middleware(Front, hosts=parts.hosts, tls=parts.tls, limits=parts.limits)
     return app

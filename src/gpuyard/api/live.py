@@ -60,6 +60,7 @@ class Live:
         self._board = EMPTY
         self._nodes: Sequence[Node] = ()
         self._listeners = 0
+        self._beginning = asyncio.Lock()  # two pages may be the first
         self._ready = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
@@ -76,8 +77,9 @@ class Live:
         """While inside, news are gathered. Gives the number they stand at."""
         self._listeners += 1
         try:
-            if self._task is None or self._task.done():
-                await self._begin()
+            async with self._beginning:
+                if self._task is None:
+                    await self._begin()
             yield self._position
         finally:
             self._listeners -= 1
@@ -123,7 +125,7 @@ class Live:
                 self._batches.clear()
                 self._oldest = self._position
                 continue
-            except Exception:  # a busy store, or a mistake of ours: open pages must hear of the next change all the same
+            except Exception:  # a busy store, or a mistake of ours: pages must hear of the next change all the same
                 _log.exception("no news for open pages")
                 await asyncio.sleep(WAIT_SECONDS)
                 continue

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
-from fastapi import Header, Query, Request
+from fastapi import Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -96,7 +96,7 @@ async def live(
     caller: Seeing,
     request: Request,
     last_event_id: Annotated[str | None, Header(pattern=models.EVENT_ID_PATTERN)] = None,
-) -> Listening:
+) -> Response:
     """News as server-sent events: `changed` says what, `reload` asks to load all again. Last-Event-ID resumes."""
     followers: Followers = request.app.state.followers
     followers.enter(caller.actor.name)
