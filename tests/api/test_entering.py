@@ -110,7 +110,8 @@ def test_what_comes_from_the_toolbox_is_refused_in_words_until_the_toolbox_has_i
             assert (refused.status_code, refused.json()["error"]["code"]) == (409, "refused.no_toolbox")
             for words in ("yard toolbox build", "yard shell dev"):
                 assert words in refused.json()["error"]["message"]
-        build_toolbox(tmp_path, "lab", "terminal")
+        assert ann.post(f"/api/v1/workloads/{id}/open", json={"what": "terminal"}).status_code == 200
+        build_toolbox(tmp_path, "lab")
         assert ann.post(f"/api/v1/workloads/{id}/open", json={"what": "lab"}).status_code == 200
         assert ann.post(f"/api/v1/workloads/{id}/open", json={"what": "terminal"}).status_code == 200
         without = ann.post(f"/api/v1/workloads/{id}/open", json={"what": "ide"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from tests.gateway.brokers import BrokerPlace
 from tests.gateway.house import PASSWORD, House, host, running
 from tests.gateway.programs import Program, a_program
@@ -149,15 +149,21 @@ def test_it_finds_no_cookie_and_no_page_of_ours_in_a_frame(scene: Scene, on_evil
 # --- the terminal -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[tuple[House, Workload]]:
+def with_the_toolboxs_terminal(data: Path) -> None:
     found = stage.CACHE / "toolbox" / "current" / "web" / "xterm"
     if not found.is_dir():
         pytest.skip("no toolbox was built on this machine yet")
-    place = BrokerPlace(tmp_path / "data")
-    target = tmp_path / "data" / "toolbox" / "current" / "web"
+    target = data / "toolbox" / "current" / "web"
     target.mkdir(parents=True)
     shutil.copytree(found, target / "xterm")
+
+
+@pytest.fixture
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[House, Workload]]:
+    """By default without a toolbox."""
+    place = BrokerPlace(tmp_path / "data")
+    if getattr(request, "param", "") == "toolbox":
+        with_the_toolboxs_terminal(tmp_path / "data")
     try:
         with running(tmp_path / "data", place.client) as house:
             house.person("ann")
@@ -169,16 +175,18 @@ def desk(tmp_path: Path) -> Iterator[tuple[House, Workload]]:
         place.close()
 
 
-def screen(page: Page) -> str:
-    return str(page.locator(".xterm-rows").inner_text())
-
-
-def test_a_terminal_is_typed_into_and_finds_its_shell_again(desk: tuple[House, Workload], page: Page) -> None:
+def sit_down(desk: tuple[House, Workload], page: Page) -> Locator:
+    """What is on the terminal's screen."""
     house, env = desk
     code = house.code(house.log_in("ann")[0], env.id, "terminal")
     page.goto(f"http://{host(env, 'terminal')}:{house.port}/.yard/enter?code={code}")
-    page.locator(".xterm-helper-textarea").wait_for(state="attached")
-    rows = page.locator(".xterm-rows")
+    page.locator("textarea").wait_for(state="attached")
+    return page.locator(".xterm-rows, .plain-rows")
+
+
+@pytest.mark.parametrize("desk", ["toolbox", "plain"], indirect=True)
+def test_a_terminal_is_typed_into_and_finds_its_shell_again(desk: tuple[House, Workload], page: Page) -> None:
+    house, rows = desk[0], sit_down(desk, page)
     expect(rows).to_contain_text("ready")
     page.keyboard.type("kept=$((6 * 7)); echo it is $kept\n")
     expect(rows).to_contain_text("it is 42")
@@ -189,6 +197,66 @@ def test_a_terminal_is_typed_into_and_finds_its_shell_again(desk: tuple[House, W
     page.keyboard.type("echo still $kept\n")
     expect(rows).to_contain_text("still 42")
     page.reload()
-    expect(page.locator(".xterm-rows")).to_contain_text("still 42")
+    expect(rows).to_contain_text("still 42")
     page.keyboard.type("exit\n")
     expect(page.locator("#notice")).to_contain_text("ended")
+
+
+def wait_for_line(page: Page, line: str) -> None:
+    """A line of the small terminal that says this and nothing else."""
+    there = "line => [...document.querySelectorAll('.plain-rows > div')].some(row => row.textContent.trim() === line)"
+    page.wait_for_function(there, arg=line)
+
+
+def test_the_small_terminal_shows_what_programs_write(desk: tuple[House, Workload], page: Page) -> None:
+    rows = sit_down(desk, page)
+    expect(rows).to_contain_text("ready")
+    written = (
+        r"\033[2J\033[H\033[31mred\033[0m 你好,world\033[2;5Hplaced\033[3;1Hgone\033[2K\rab\b\033[Pc"
+        r"\033[5;1Hone\033[6;1Htwo\033[5;1H\033[Lnew\033[8;1H\033[6n"
+    )
+    page.keyboard.type(f"printf '{written}'; read answer\n")
+    wait_for_line(page, "^[[8;1R")  # where the cursor is, as the terminal was asked and the shell shows it
+    seen = [line.rstrip() for line in rows.inner_text().split("\n")]
+    assert seen[:8] == ["red 你好,world", "    placed", "ac", "", "new", "one", "two", "^[[8;1R"]
+    red = page.locator(".plain-rows span", has_text="red").first
+    assert red.evaluate("span => span.style.color") == "rgb(205, 49, 49)"
+
+
+def test_the_small_terminal_has_a_second_screen_a_past_and_the_size_of_its_window(
+    desk: tuple[House, Workload], page: Page
+) -> None:
+    rows = sit_down(desk, page)
+    expect(rows).to_contain_text("ready")
+    page.keyboard.type("seq -f line-%g 200; stty size | cut -d ' ' -f 1\n")
+    wait_for_line(page, "line-200")
+    expect(page.locator(".plain-past")).to_contain_text("line-7")
+    high = page.locator(".plain-rows > div").count()
+    wait_for_line(page, str(high))
+    page.keyboard.type("printf '\\033[?1049h\\033[Hother\\n'; read answer; printf '\\033[?1049l'\n")
+    wait_for_line(page, "other")
+    expect(rows).not_to_contain_text("line-200")
+    page.keyboard.press("Enter")
+    wait_for_line(page, "line-200")
+    page.set_viewport_size({"width": 640, "height": 300})
+    page.keyboard.type("clear; stty size | tr ' ' x\n")
+    expect(page.locator(".plain-rows > div")).not_to_have_count(high)
+    last = page.locator(".plain-rows > div").last
+    low, wide = page.locator(".plain-rows > div").count(), len(last.text_content() or "")
+    wait_for_line(page, f"{low}x{wide}")
+
+
+def test_keys_that_are_no_letters_and_text_of_any_script_reach_the_shell(
+    desk: tuple[House, Workload], page: Page
+) -> None:
+    rows = sit_down(desk, page)
+    expect(rows).to_contain_text("ready")
+    page.keyboard.type("cat -v\n")
+    for key in ("ArrowUp", "Home", "Delete", "F5", "Control+ArrowLeft", "Alt+x", "Shift+Tab"):
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    wait_for_line(page, "^[[A^[[H^[[3~^[[15~^[[1;5D^[x^[[Z")
+    page.keyboard.press("Control+c")
+    page.keyboard.insert_text("echo x您x好x | tr -d x")
+    page.keyboard.press("Enter")
+    wait_for_line(page, "您好")

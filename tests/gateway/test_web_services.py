@@ -81,7 +81,7 @@ def test_one_that_fails_says_so_and_is_tried_again(house: House) -> None:
 
 def test_without_a_toolbox_it_is_said(house: House) -> None:
     env = house.workload("ann", kind=Kind.ENV)
-    for what in ("lab", "terminal"):
+    for what in ("lab", "ide"):
         cookie, (name, prefix) = enter(house, env, what), place(house, env, what)
         for _ in range(3):  # it is not taken for something that starts
             told = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language="en")
@@ -136,6 +136,19 @@ def test_jobs_have_no_notebooks(house: House) -> None:
     job = house.workload("ann", kind=Kind.JOB)
     cookie, (name, prefix) = enter(house, job, "lab"), place(house, job, "lab")
     assert house.get(name, f"{prefix}/", Cookie=cookie).status == 404
+
+
+def test_without_a_toolbox_the_terminal_is_a_smaller_one(tmp_path: Path) -> None:
+    with running(tmp_path) as house:
+        house.person("ann")
+        env = house.workload("ann", kind=Kind.ENV)
+        cookie, (name, prefix) = enter(house, env, "terminal"), place(house, env, "terminal")
+        page = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html")
+        assert page.status == 200
+        for file in ("plain_terminal.css", "plain_screen.js", "plain_terminal.js"):
+            assert f"{prefix}/.yard/assets/{file}" in page.text
+            assert house.get(name, f"{prefix}/.yard/assets/{file}").status == 200
+        assert "xterm" not in page.text
 
 
 def test_the_terminal_page_and_its_files(house: House) -> None:

@@ -77,13 +77,13 @@ def _require_tool(data: Path, workload: Workload, what: str) -> None:
 
 
 def tools_there(data: Path) -> frozenset[str]:
-    """Which of the programs for the browser the toolbox has. Without one there are none."""
+    """Which of the programs for the browser there are: a terminal always, the others as the toolbox has them."""
     current = data / "toolbox" / "current"
     if not current.is_dir():
-        return frozenset()
+        return frozenset({TERMINAL})
     try:
         parts = json.loads((current / "toolbox.json").read_text(encoding="utf-8"))["parts"]
-        return frozenset(TOOLS).intersection(parts)
+        return frozenset({TERMINAL, *frozenset(TOOLS).intersection(parts)})
     except (OSError, ValueError, KeyError, TypeError):  # one that says nothing of itself: the page will tell
         return frozenset(TOOLS)
 

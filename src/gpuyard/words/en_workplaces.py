@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from gpuyard.domain.reasons import Code
 from gpuyard.words.language import Facts, Template, by_name
 
-_TOOLS = {"lab": "JupyterLab", "ide": "VS Code", "terminal": "The terminal in the browser"}
+_TOOLS = {"lab": "JupyterLab", "ide": "VS Code"}
 
 
 def _no_toolbox(facts: Facts) -> str:
     what = _TOOLS.get(str(facts.get("what")), "`{what}`")
     return (
         f"{what} comes from the toolbox, and the toolbox of this server does not have it. An admin builds it on the "
-        "server's machine: `yard toolbox build`.[ Without it there is `yard shell {name}`.]"
+        "server's machine: `yard toolbox build`.[ Without it there are `yard shell {name}` and "
+        "`yard env open {name} terminal`.]"
     )
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from gpuyard.domain.reasons import Code
 from gpuyard.words.language import Facts, Template, by_name
 
-_TOOLS = {"lab": "JupyterLab", "ide": "VS Code", "terminal": "浏览器终端"}
+_TOOLS = {"lab": "JupyterLab", "ide": "VS Code"}
 
 
 def _no_toolbox(facts: Facts) -> str:
     what = _TOOLS.get(str(facts.get("what")), "`{what}`")
     return (
         f"{what} 由工具箱提供，而此服务器的工具箱中没有。管理员可在服务器上构建：`yard toolbox build`。"
-        "[在此之前可以用 `yard shell {name}`。]"
+        "[在此之前可以用 `yard shell {name}` 或 `yard env open {name} terminal`。]"
     )
 
 

@@ -20,7 +20,7 @@ from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ID_RULE, State
 from gpuyard.gateway.web import answers, origins
 from gpuyard.gateway.web.answers import OwnAnswer, language_of, message, page, part, redirect
-from gpuyard.gateway.web.assets import asset
+from gpuyard.gateway.web.assets import asset, terminal_parts
 from gpuyard.gateway.web.gate import Proof
 from gpuyard.gateway.web.heads import Request
 from gpuyard.gateway.web.own import Reply
@@ -94,11 +94,11 @@ class OwnPages:
     async def _terminal_page(self, request: Request, asked: Asked, visit: Visit, peer: str) -> OwnAnswer:
         permit = await self._web.gate.authorise(self._web.proof_of(request, peer), visit)
         language, name = language_of(request), permit.workload.spec.name
-        there = (self._context.config.folder / "toolbox/current/web/xterm").is_dir()
-        if not there:
-            return self._said(request, 503, "no.toolbox")
         filled = Template(part("terminal.html")).substitute(
-            language="zh-CN" if language == "zh" else "en", title=html.escape(name), prefix=html.escape(asked.prefix)
+            terminal_parts(self._context.config.folder),
+            language="zh-CN" if language == "zh" else "en",
+            title=html.escape(name),
+            prefix=html.escape(asked.prefix),
         )
         host = request.host.decode("latin-1")
         sources = f"connect-src 'self' ws://{host} wss://{host}; script-src 'self'; style-src 'self' 'unsafe-inline'"
