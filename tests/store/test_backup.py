@@ -20,7 +20,7 @@ from gpuyard.domain.errors import BadInput, Conflict, Unavailable
 from gpuyard.domain.people import Group, Membership, Quota, Role, User
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.usage import PastUse
-from gpuyard.store import audit, gates, logins, nodes, people, schema, sharing, workloads, workplaces
+from gpuyard.store import audit, gates, login_tries, logins, nodes, people, schema, sharing, workloads, workplaces
 from gpuyard.store.backup import backup
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
@@ -48,6 +48,7 @@ def fill(database: Database) -> None:
         gates.add_code(conn, gates.GateCode("c", "ann", "job0000001", "lab", "owner", 1.0, 61.0))
         gates.add_session(conn, gates.GateSession("g", "ann", "job0000001", "lab", "token:t", 1.0, 9.0))
         workplaces.add(conn, "job0000001", stop_at=1.0 / 3)
+        login_tries.put(conn, {"hash": login_tries.Tries(3.0, 1.0 / 3)})
         key = {"id": "k", "user_name": "ann", "name": "laptop", "public_key": "ssh-ed25519 A", "fingerprint": "f"}
         conn.execute(sa.insert(schema.ssh_keys), {**key, "created_at": 1.5})
         audit.append(conn, audit.AuditEntry(1.0 / 3, "ann", "submit", "job0000001", facts={"ü": "\x00"}))

@@ -1,25 +1,25 @@
 """How often something may be tried: strictly by account, generously by address. Counted before any work is done.
 
-Kept in memory: a restart forgives, which costs an attacker more than it gives.
+Tries to log in are counted in the store, for the server and every worker of the gateway alike: whoever is sent away at
+one door finds the others shut too. One that is refused costs a look, and writes nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from gpuyard.domain.errors import TooMany
 from gpuyard.domain.reasons import Code, because
+from gpuyard.store import login_tries
+from gpuyard.store.database import Connection, Database
+from gpuyard.store.login_tries import Tries
 
-MOST_KEYS = 20_000
 WINDOW_SECONDS = 300.0
-
-
-@dataclass(slots=True)
-class _Tries:
-    count: int
-    last: float
 
 
 def network_of(address: str) -> str:
@@ -33,6 +33,67 @@ def network_of(address: str) -> str:
     return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
+class Rule(Protocol):
+    """Pure: what was tried before and when it is, in; how long to wait, or what was tried then, out."""
+
+    def wait(self, tries: Tries | None, now: float) -> float:
+        """Seconds until the next try. 0: now."""
+        ...
+
+    def counted(self, tries: Tries | None, now: float) -> Tries:
+        """With one more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TryRule:
+    """Ten are free, then the waits double. Forgets after a quiet while. A refused try is not counted, so that a wait
+    has an end."""
+
+    free: int = 10
+    window_seconds: float = WINDOW_SECONDS
+    longest_wait_seconds: float = 300.0
+
+    def wait(self, tries: Tries | None, now: float) -> float:
+        if tries is None or self._is_forgotten(tries, now):
+            return 0.0
+        pause = self._pause_after(tries.count)
+        return min(max(0.0, tries.at + pause - now), pause)  # the clocks of two processes may differ a little
+
+    def counted(self, tries: Tries | None, now: float) -> Tries:
+        before = 0.0 if tries is None or self._is_forgotten(tries, now) else tries.count
+        return Tries(before + 1.0, now)
+
+    def _is_forgotten(self, tries: Tries, now: float) -> bool:
+        return now - tries.at >= self.window_seconds
+
+    def _pause_after(self, count: float) -> float:
+        if count < self.free:
+            return 0.0
+        return float(min(2.0 ** min(count - self.free + 1, 64), self.longest_wait_seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRule:
+    """A hundred are free, and come back evenly over five minutes, so that a place where many people mistype all day
+    long is never shut for long."""
+
+    free: int = 100
+    window_seconds: float = WINDOW_SECONDS
+
+    def wait(self, tries: Tries | None, now: float) -> float:
+        return max(0.0, self.counted(tries, now).count - self.free) * self.window_seconds / self.free
+
+    def counted(self, tries: Tries | None, now: float) -> Tries:
+        if tries is None:
+            return Tries(1.0, now)
+        back = max(0.0, now - tries.at) * self.free / self.window_seconds
+        return Tries(max(0.0, tries.count - back) + 1.0, now)
+
+
+_BY_PERSON, _BY_ADDRESS = TryRule(), AddressRule()
+
+
 class LoginLimits:
     """Everything a try to log in is counted by.
 
@@ -40,135 +101,61 @@ class LoginLimits:
     when its owner logs in elsewhere. Generously by address alone, because a whole office may be behind one.
     """
 
-    def __init__(self) -> None:
-        self._by_both = TryLimit()
-        self._by_account = TryLimit()
-        self._by_address = AddressLimit()
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def count(self, account: str, address: str, now: float) -> None:
         """Count one try, or refuse it. One that is refused counts nowhere: not against the account, nor the office."""
-        network = network_of(address)
-        both = _both(account, network)
-        self._by_both.count(both, now)
-        try:
-            self._by_account.count(account, now)
-        except TooMany:
-            self._by_both.take_back(both)
-            raise
-        try:
-            self._by_address.count(network, now)
-        except TooMany:
-            self._by_both.take_back(both)
-            self._by_account.take_back(account)
-            raise
+        rules = _rules(account, address)
+        with self._database.read() as conn:
+            _refuse_too_many(conn, rules, now)
+        with self._database.write() as conn:
+            before = _refuse_too_many(conn, rules, now)
+            login_tries.remove_before(conn, now - WINDOW_SECONDS)
+            login_tries.put(conn, {key: rule.counted(before.get(key), now) for key, rule in rules.items()})
 
     def went_well(self, account: str, address: str) -> None:
         """The right password: start over."""
-        network = network_of(address)
-        self._by_both.forgive(_both(account, network))
-        self._by_account.forgive(account)
-        self._by_address.take_back(network)
+        both, by_account, by_address = _rules(account, address)
+        with self._database.write() as conn:
+            login_tries.remove(conn, (both, by_account))
+            _take_back(conn, [by_address])
 
     def take_back(self, account: str, address: str) -> None:
         """This one try does not count."""
-        network = network_of(address)
-        self._by_both.take_back(_both(account, network))
-        self._by_account.take_back(account)
-        self._by_address.take_back(network)
+        with self._database.write() as conn:
+            _take_back(conn, list(_rules(account, address)))
 
 
-def _both(account: str, network: str) -> str:
-    return f"{network} {account}"
+def _rules(account: str, address: str) -> dict[str, Rule]:
+    """By account and address, by account, and by address, in this order."""
+    network = network_of(address)
+    return {
+        _key("both", network, account): _BY_PERSON,
+        _key("account", account): _BY_PERSON,
+        _key("address", network): _BY_ADDRESS,
+    }
 
 
-class TryLimit:
-    """Counts tries by key: ten are free, then the waits double. Forgets after a quiet while."""
-
-    def __init__(
-        self, *, free: int = 10, window_seconds: float = WINDOW_SECONDS, longest_wait_seconds: float = 300.0
-    ) -> None:
-        self._free = free
-        self._window = window_seconds
-        self._longest = longest_wait_seconds
-        self._tries: dict[str, _Tries] = {}
-        self._lock = threading.Lock()
-
-    def count(self, key: str, now: float) -> None:
-        """Count one try, or refuse it. A refused try is not counted, so that a wait has an end."""
-        with self._lock:
-            tries = self._tries.get(key)
-            if tries is None or now - tries.last >= self._window:
-                self._make_room(now)
-                self._tries[key] = _Tries(1, now)
-                return
-            wait = tries.last + self._wait_after(tries.count) - now
-            if wait > 0:
-                raise TooMany(because(Code.TOO_MANY_TRIES, seconds=int(wait) + 1), wait)
-            tries.count, tries.last = tries.count + 1, now
-
-    def forgive(self, key: str) -> None:
-        """It went well: start over."""
-        with self._lock:
-            self._tries.pop(key, None)
-
-    def take_back(self, key: str) -> None:
-        """It went well: this one try does not count."""
-        with self._lock:
-            tries = self._tries.get(key)
-            if tries is not None:
-                tries.count = max(0, tries.count - 1)
-
-    def _wait_after(self, count: int) -> float:
-        if count < self._free:
-            return 0.0
-        return float(min(2.0 ** (count - self._free + 1), self._longest))
-
-    def _make_room(self, now: float) -> None:
-        if len(self._tries) < MOST_KEYS:
-            return
-        self._tries = {key: tries for key, tries in self._tries.items() if now - tries.last < self._window}
-        while len(self._tries) >= MOST_KEYS:
-            self._tries.pop(next(iter(self._tries)))
+def _key(*parts: str) -> str:
+    told = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(told).hexdigest()
 
 
-class AddressLimit:
-    """Counts tries by address: a hundred are free, and come back evenly over five minutes, so that a place where many
-    people mistype all day long is never shut for long."""
+def _refuse_too_many(conn: Connection, rules: Mapping[str, Rule], now: float) -> dict[str, Tries]:
+    """What was tried before. Raises TooMany."""
+    before = login_tries.get_many(conn, rules)
+    wait = max(rule.wait(before.get(key), now) for key, rule in rules.items())
+    if wait > 0:
+        raise TooMany(because(Code.TOO_MANY_TRIES, seconds=int(wait) + 1), wait)
+    return before
 
-    def __init__(self, *, free: int = 100, window_seconds: float = WINDOW_SECONDS) -> None:
-        self._free = free
-        self._per_second = free / window_seconds
-        self._tries: dict[str, tuple[float, float]] = {}  # how many weigh on it, and when that was so
-        self._lock = threading.Lock()
 
-    def count(self, network: str, now: float) -> None:
-        """Count one try, or refuse it."""
-        with self._lock:
-            weight = self._weight(network, now) + 1.0
-            if weight > self._free:
-                wait = (weight - self._free) / self._per_second
-                raise TooMany(because(Code.TOO_MANY_TRIES, seconds=int(wait) + 1), wait)
-            if network not in self._tries:
-                self._make_room(now)
-            self._tries[network] = (weight, now)
-
-    def take_back(self, network: str) -> None:
-        """It went well: this one try does not count."""
-        with self._lock:
-            if network in self._tries:
-                weight, at = self._tries[network]
-                self._tries[network] = (max(0.0, weight - 1.0), at)
-
-    def _weight(self, network: str, now: float) -> float:
-        weight, at = self._tries.get(network, (0.0, now))
-        return max(0.0, weight - max(0.0, now - at) * self._per_second)
-
-    def _make_room(self, now: float) -> None:
-        if len(self._tries) < MOST_KEYS:
-            return
-        self._tries = {key: tries for key, tries in self._tries.items() if self._weight(key, now) > 0}
-        while len(self._tries) >= MOST_KEYS:
-            self._tries.pop(next(iter(self._tries)))
+def _take_back(conn: Connection, keys: list[str]) -> None:
+    before = login_tries.get_many(conn, keys)
+    left = {key: Tries(tries.count - 1.0, tries.at) for key, tries in before.items() if tries.count > 1.0}
+    login_tries.remove(conn, before)
+    login_tries.put(conn, left)
 
 
 class Ration:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -115,11 +115,12 @@ class Passwords:
         with self._turn():
             return self._hasher.hash(password)
 
-    def matches(self, kept: str | None, given: str) -> bool:
-        """Whether the password is right. An unknown user (None) takes as long as a known one."""
-        if len(given) > MOST_LENGTH:
-            return False
-        with self._turn():
+    def matches(self, kept: str | None, given: str, before: Callable[[], None] | None = None) -> bool:
+        """Whether the password is right. An unknown user (None) takes as long as a known one. `before` is called once
+        it is sure that this one will be checked, and may still refuse it."""
+        with self._turn(before):
+            if len(given) > MOST_LENGTH:
+                return False
             try:
                 return self._hasher.verify(kept or self._nobody, given) and kept is not None
             except (VerificationError, InvalidHashError):
@@ -130,10 +131,12 @@ class Passwords:
         return self._hasher.hash(secrets.token_urlsafe(16))
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self, before: Callable[[], None] | None = None) -> Iterator[None]:
         if not self._places.acquire(blocking=False):
             raise TooMany(because(Code.TOO_MANY_TRIES, seconds=2), 2.0)
         try:
+            if before is not None:
+                before()
             with self._turns:
                 yield
         finally:

@@ -13,7 +13,7 @@ from gpuyard.access.memory import RecentActors
 from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import MOST_LENGTH, Passwords, check_strength, make_one_time_password
 from gpuyard.access.rights import Action, Refused
-from gpuyard.domain.errors import LoginNeeded, TooMany
+from gpuyard.domain.errors import LoginNeeded
 from gpuyard.domain.people import NAME_RULE, Group, Membership, Role, User
 from gpuyard.domain.reasons import Code, because
 from gpuyard.store import logins, people
@@ -68,7 +68,7 @@ class Access:
         self._owner = owner
         self._passwords = passwords or Passwords()
         self._recent = RecentActors(self.rules.remember_seconds)
-        self._tries = LoginLimits()
+        self._tries = LoginLimits(database)
         self._refusals = Ration()
         self._used_tokens: dict[str, float] = {}
         self._used_lock = threading.Lock()
@@ -166,17 +166,13 @@ class Access:
         return self._begin_session(self.check_password(name, password, address), address, self._clock())
 
     def check_password(self, name: str, password: str, address: str) -> User:
-        """Who this is. Counted before anything is hashed; who does not exist costs the same."""
+        """Who this is. Counted before anything is hashed, and nothing is counted for those who would not be checked;
+        who does not exist costs the same."""
         now = self._clock()
-        self._count_try(name, address, now)
         with self._database.read() as conn:
             user = people.get_user(conn, name) if NAME_RULE.fullmatch(name) else None
             kept = people.password_hash(conn, name) if user is not None and user.active else None
-        try:
-            right = self._passwords.matches(kept, password)
-        except TooMany:
-            self._take_back_try(name, address)
-            raise
+        right = self._passwords.matches(kept, password, before=lambda: self._count_try(name, address, now))
         if not right or user is None:
             self._note_failed_login(name, address, now)
             raise LoginNeeded(because(Code.WRONG_PASSWORD))
@@ -204,10 +200,9 @@ class Access:
         self.forget()
 
     def _check_old_password(self, actor: Actor, old: str, now: float) -> None:
-        self._count_try(actor.name, actor.address, now)
         with self._database.read() as conn:
             kept = people.password_hash(conn, actor.name)
-        if not self._passwords.matches(kept, old):
+        if not self._passwords.matches(kept, old, before=lambda: self._count_try(actor.name, actor.address, now)):
             self._note_failed_login(actor.name, actor.address, now)
             raise LoginNeeded(because(Code.WRONG_PASSWORD))
         self._take_back_try(actor.name, actor.address)

@@ -311,6 +311,15 @@ workplaces = sa.Table(
     sa.Column("warned_at", Seconds),  # when its owner was told that it will be stopped soon
 )
 
+login_tries = sa.Table(
+    "login_tries",
+    metadata,
+    sa.Column("key_hash", PlainText, primary_key=True),
+    sa.Column("weight", sa.Double, nullable=False),
+    sa.Column("at", Seconds, nullable=False),
+)
+sa.Index("ix_login_tries_at", login_tries.c.at)
+
 audit = sa.Table(
     "audit",
     metadata,
