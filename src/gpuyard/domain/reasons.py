@@ -38,7 +38,7 @@ class Code(StrEnum):
 
     # The way of a workload.
     SUBMITTED = "story.submitted"  # by
-    PLACED = "story.placed"  # nodes, attempt
+    PLACED = "story.placed"  # nodes, attempt, images
     STARTING = "story.starting"  # attempt
     RUNNING = "story.running"  # attempt
     STOP_ASKED = "story.stop_asked"  # by

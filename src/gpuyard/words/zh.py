@@ -96,7 +96,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.SUBMITTED: "已提交[（{by}）]。",
     Code.REPLACED: "已由 {job} 代替，它的位置由对方继承[（由 {by} 操作）]。",
     Code.TAKES_PLACE: "代替 {job}，继承它在队列中的位置。",
-    Code.PLACED: "已分到位置[：{nodes:list}][，第 {attempt} 次运行]，即将启动。",
+    Code.PLACED: "已分到位置[：{nodes:list}][，已有镜像 {images:list}][，第 {attempt} 次运行]，即将启动。",
     Code.STARTING: "正在启动[（第 {attempt} 次运行）]。",
     Code.RUNNING: "正在运行[（第 {attempt} 次运行）]。",
     Code.STOP_ASKED: "正在停止[，由 {by} 发起]。",

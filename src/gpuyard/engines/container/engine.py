@@ -26,6 +26,7 @@ from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
 from gpuyard.engines.container.containers import Containers
 from gpuyard.engines.container.creating import EngineFacts, Plan, Source
 from gpuyard.engines.container.firewall import Firewall, FirewallProblem
+from gpuyard.engines.container.held import Held
 from gpuyard.engines.container.images import Images
 from gpuyard.engines.container.keeping import Keeping
 from gpuyard.engines.container.networks import Networks, NoRoom
@@ -116,6 +117,7 @@ class ContainerEngine:
         self._lock = threading.Lock()
         self._launching: dict[ReplicaId, str] = {}  # and the image that is being fetched, if one is
         self._workers = ThreadPoolExecutor(4, "container-settle")
+        self._held = Held(client, self._workers.submit)
         self._watch = Watch(self._options.log_limit_bytes, self._settle_soon)
         self._settler = Settler(layout, self._containers, self._networks, self._keeping, self._watch, self._news)
         self._is_closed = False
@@ -130,7 +132,7 @@ class ContainerEngine:
         cards = self._cards.name_holders([card for probe in self._probes for card in probe.look()])
         cpu, memory = this_machine.cpu_milli(CGROUPS), this_machine.memory(CGROUPS)
         state = NodeState.LOST if self._client.away_seconds > _AWAY_SECONDS else NodeState.READY
-        return [Node(self._node, cpu, memory, tuple(cards), state)]
+        return [Node(self._node, cpu, memory, tuple(cards), state, images=self._held.names())]
 
     def launch(self, request: LaunchRequest) -> str:
         folder = self._layout.replica(request.id)
@@ -243,12 +245,17 @@ class ContainerEngine:
 
     def pull_image(self, name: str, told: Callable[[str], None]) -> None:
         self._asked(lambda: self._pictures.pull(name, told))
+        self._held.changed()
 
     def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
-        return self._asked(lambda: self._pictures.load(chunks))
+        loaded = self._asked(lambda: self._pictures.load(chunks))
+        self._held.changed()
+        return loaded
 
     def remove_image(self, name: str) -> bool:
-        return self._asked(lambda: self._pictures.remove(name))
+        removed = self._asked(lambda: self._pictures.remove(name))
+        self._held.changed()
+        return removed
 
     # --- launching ------------------------------------------------------------------------------------------------
 
@@ -316,7 +323,9 @@ class ContainerEngine:
                     self._news.note(request.id)
 
         try:
-            return self._pictures.ensure(name, told)
+            found = self._pictures.ensure(name, told)
+            self._held.met(name)
+            return found
         except EngineError as problem:
             if problem.reason.code is not Code.PULL_FAILED:
                 raise
