@@ -24,7 +24,8 @@ def _cards_simulated(facts: Facts) -> str:
 
 
 def _placed(facts: Facts) -> str:
-    return "A place was found[ on {nodes:list}][ for attempt {attempt}][, with {images:list} at hand]; it is about to start."
+    found = "A place was found[ on {nodes:list}][ for attempt {attempt}][, with {images:list} at hand]"
+    return f"{found}; it is about to start."
 
 
 def _exit_code(facts: Facts) -> str:
