@@ -8,6 +8,7 @@ import pytest
 from tests.api.yard import Yard, running
 
 from gpuyard.api.parts import ImagePolicy
+from gpuyard.domain.errors import EngineError
 from gpuyard.domain.images import may_be_asked, registry_of
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.engines.seam import HeldImage
@@ -23,6 +24,7 @@ class Shelf:
     def __init__(self, *names: str) -> None:
         self.names = set(names)
         self.pulled: list[str] = []
+        self.users: list[str] = []
 
     def images(self) -> Sequence[HeldImage]:
         return [HeldImage(name, name, 1, 0.0) for name in sorted(self.names)]
@@ -39,9 +41,11 @@ class Shelf:
         self.pulled.append(name)
 
     def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
-        return []
+        raise EngineError(because(Code.NOT_AN_IMAGE))
 
     def remove_image(self, name: str) -> bool:
+        if self.users:
+            raise EngineError(because(Code.IMAGE_IN_USE, image=name, by=self.users))
         return name in self.names
 
 
@@ -99,3 +103,22 @@ def test_what_may_be_fetched_is_fetched(yard: Yard, shelf: Shelf) -> None:
     with yard.person("pia") as pia:
         assert pia.post("/api/v1/images/pull", json={"image": "debian:12"}).text.strip() == '{"done": true}'
     assert shelf.pulled == ["debian:12"]
+
+
+def test_an_image_in_use_is_refused_with_the_names_of_those_who_use_it(yard: Yard, shelf: Shelf) -> None:
+    with yard.person("pia") as pia:
+        env = pia.post("/api/v1/envs", json=ENV | {"image": "debian:12"}).json()["id"]
+    shelf.users = [env, "a-stranger"]
+    with yard.owner as owner:
+        answer = owner.delete("/api/v1/images", params={"image": "debian:12"})
+        assert answer.status_code == 409
+        told = answer.json()["error"]["message"]
+        assert f"The image debian:12 is in use: lab ({env}, pia), a-stranger." in told
+        assert "`yard env rm NAME`" in told
+
+
+def test_a_file_that_is_no_image_is_refused_in_a_plain_sentence(yard: Yard) -> None:
+    with yard.owner as owner:
+        answer = owner.put("/api/v1/images/load", content=b"junk", headers={"Content-Type": "application/x-tar"})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["message"].startswith("That file is no image.")

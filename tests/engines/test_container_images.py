@@ -331,17 +331,19 @@ def test_an_archive_is_loaded_and_its_images_named(container_yard: ContainerYard
     assert not container_yard.engine.remove_image("saved:7")
 
 
-def test_what_is_no_archive_is_refused_in_words(container_yard: ContainerYard) -> None:
+@pytest.mark.parametrize("junk", [b"", b"not an archive", image_of_busybox({})], ids=["nothing", "text", "tar"])
+def test_what_is_no_image_is_refused_in_words(container_yard: ContainerYard, junk: bytes) -> None:
     with pytest.raises(EngineError) as refused:
-        container_yard.engine.load_image(io.BytesIO(b"not an archive"))
-    assert refused.value.reason.code is Code.ENGINE_CANNOT
+        container_yard.engine.load_image(io.BytesIO(junk))
+    assert refused.value.reason == because(Code.NOT_AN_IMAGE)
 
 
 def test_an_image_in_use_is_not_removed(container_yard: ContainerYard) -> None:
     container_yard.host.load("localhost/used:1")
     id = container_yard.launch("sleep 600", replica(), image="localhost/used:1")
-    with pytest.raises(EngineError):
+    with pytest.raises(EngineError) as refused:
         container_yard.engine.remove_image("localhost/used:1")
+    assert refused.value.reason == because(Code.IMAGE_IN_USE, image="localhost/used:1", by=[id.workload])
     assert container_yard.look(id).life is Life.RUNNING
 
 

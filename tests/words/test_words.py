@@ -104,6 +104,7 @@ OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("STORE_NEWER", "known"): ("0003", "0003"),
     ("TOTAL_REPLICAS", "most"): (100_000, "100000"),
     ("PULL_FAILED", "why"): ("not_found", ""),
+    ("CONTAINER_FAILED", "why"): ("disk_full", ""),
     ("NOT_RUNNING", "what"): ("env", ""),  # chooses the words, is not itself said
     ("NO_FORWARDING", "what"): ("tcp", ""),
 }

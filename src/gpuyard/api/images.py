@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 from typing import IO, Annotated, Any
 
@@ -27,9 +27,10 @@ from gpuyard.api.models import In, Instant, Out
 from gpuyard.api.uploads import Uploads
 from gpuyard.api.views import instant
 from gpuyard.dialects.native import check_image_name
-from gpuyard.domain.errors import BadInput, Conflict, NotFound, YardError
+from gpuyard.domain.errors import BadInput, Conflict, EngineError, NotFound, YardError
 from gpuyard.domain.reasons import Code, because
 from gpuyard.engines.seam import KeepsImages
+from gpuyard.store import workloads
 
 doors = Doors(prefix="/api/v1", tags=["images"])
 COPY_BYTES = 1 << 20
@@ -108,9 +109,18 @@ async def load(caller: Annotated[Caller, needs(Action.CHANGE_IMAGES)], request: 
             file.seek(0)
 
         await uploads.receive(caller.actor.name, request.stream(), keep)
-        names = await run_in_threadpool(lambda: list(store.load_image(_pieces(file))))
+        names = await run_in_threadpool(_load, store, file)
     await run_in_threadpool(_note, caller, Action.CHANGE_IMAGES, ",".join(names)[:200])
     return LoadedOut(images=names)
+
+
+def _load(store: KeepsImages, file: IO[bytes]) -> list[str]:
+    try:
+        return list(store.load_image(_pieces(file)))
+    except EngineError as error:
+        if error.reason.code is Code.NOT_AN_IMAGE:
+            raise BadInput(error.reason) from error
+        raise
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
@@ -122,10 +132,24 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 def remove(caller: Annotated[Caller, needs(Action.CHANGE_IMAGES)], image: Annotated[ImageName, Query()]) -> Any:
     """Remove one from this machine. What is in use is refused."""
     name = check_image_name(image)
-    if not _store(caller).remove_image(name):
+    try:
+        was_here = _store(caller).remove_image(name)
+    except EngineError as error:
+        if error.reason.code is not Code.IMAGE_IN_USE:
+            raise
+        users = _named(caller, error.reason.facts["by"])
+        raise Conflict(because(Code.IMAGE_IN_USE, image=name, by=users)) from error
+    if not was_here:
         raise NotFound(because(Code.NOT_FOUND, what="image", name=name))
     _note(caller, Action.CHANGE_IMAGES, name)
     return LoadedOut(images=[name])
+
+
+def _named(caller: Caller, ids: Sequence[str]) -> list[str]:
+    """Workloads as people call them, by name and id; what is no workload of ours as it is."""
+    with caller.parts.database.read() as conn:
+        found = [(id, workloads.get(conn, id)) for id in ids]
+    return [f"{workload.spec.name} ({id}, {workload.owner})" if workload else id for id, workload in found]
 
 
 def _store(caller: Caller) -> KeepsImages:

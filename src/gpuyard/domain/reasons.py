@@ -91,6 +91,8 @@ class Code(StrEnum):
     FOLDER_NOT_WRITABLE = "ended.folder_not_writable"  # path, replica
     UPLOAD_UNDER_WAY = "ended.upload_under_way"  # path, replica
     PULL_FAILED = "ended.pull_failed"  # image, why, detail, replica
+    IMAGE_IN_THE_WAY = "ended.image_in_the_way"  # at, replica
+    CONTAINER_FAILED = "ended.container_failed"  # why, replica
     REGISTRY_REFUSED = "ended.registry_refused"  # image, registry, allowed
 
     # Facts: the pieces of the proof in `why`.
@@ -145,6 +147,8 @@ class Code(StrEnum):
     NO_NUMBERS = "refused.no_numbers"  # limit
     ENGINE_CANNOT = "refused.engine_cannot"  # engine, what
     IMAGE_REFUSED = "refused.image_refused"  # image, engine
+    IMAGE_IN_USE = "refused.image_in_use"  # image, by
+    NOT_AN_IMAGE = "refused.not_an_image"  # (none)
     BUSY_STORE = "refused.busy_store"  # seconds
     STORE_FULL = "refused.store_full"  # (none)
     STORE_CORRUPT = "refused.store_corrupt"  # path, detail, command
@@ -195,6 +199,7 @@ NO_USE_RETRYING = frozenset(
         Code.WINDOWS_LINES,
         Code.NO_WORKING_FOLDER,
         Code.FOLDER_NOT_WRITABLE,
+        Code.IMAGE_IN_THE_WAY,
         Code.REGISTRY_REFUSED,
     }
 )

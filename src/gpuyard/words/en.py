@@ -8,7 +8,7 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
 from gpuyard.words import en_queue as queue
-from gpuyard.words.en_images import IMAGES
+from gpuyard.words.en_images import IMAGE_NOUNS, IMAGES
 from gpuyard.words.en_inside import INSIDE, INSIDE_NOUNS
 from gpuyard.words.en_workplaces import WORKPLACES
 from gpuyard.words.facts import in_rough
@@ -298,6 +298,7 @@ NOUNS: Mapping[str, str] = {
     **POLICY_NOUNS,
     **SSH_NOUNS,
     **INSIDE_NOUNS,
+    **IMAGE_NOUNS,
     "workload": "job",
     "workplace": "dev environment",
     "start": "start",

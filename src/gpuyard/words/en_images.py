@@ -5,11 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuyard.domain.reasons import Code
-from gpuyard.words.language import Template
+from gpuyard.words.language import Facts, Template
+
+IMAGE_NOUNS: Mapping[str, str] = {
+    "engine.away": "it does not answer just now; try again in a moment",
+    "engine.refused": "it refused; the server's log says why",
+}
+
+
+def _container_failed(facts: Facts) -> str:
+    why = {
+        "disk_full": "the machine's disk is full. Ask an admin to make room; `yard image ls` shows what takes some",
+        "image_gone": "its image was removed meanwhile. Start it again, and the image is fetched again",
+        "memory": "the machine did not give it its memory. Ask for a little more, or tell an admin",
+        "device": "a card or a device file it was given cannot be used. Ask an admin to run `yard doctor`",
+        "no_subnet": "no network is left for it. Ask an admin to enlarge `network_pool` in settings.toml",
+        "network": "its network could not be made. Ask an admin to run `yard doctor`",
+        "crowded": "the machine has too much open just now. Try again later",
+    }
+    other = "the container engine refused it. Try again; if that does not help, an admin finds why in the server's log"
+    return "It could not be started[ ({replica})]: " + why.get(str(facts.get("why")), other) + "."
+
 
 IMAGES: Mapping[Code, Template] = {
     Code.REGISTRY_REFUSED: (
         "The registry {registry} may not be asked for the image {image}[; these may: {allowed:list}]. Take an image "
         "from one of them or from `yard image ls`, or ask an admin to add it to `registries` in settings.toml."
     ),
+    Code.CONTAINER_FAILED: _container_failed,
+    Code.IMAGE_IN_THE_WAY: (
+        "It could not be started[ ({replica})]: a file or a link in its image lies where a folder has to be[: {at}]. "
+        "Remove it from the image, or take another one."
+    ),
+    Code.IMAGE_IN_USE: (
+        "The image {image} is in use[: {by:list}]. First stop the jobs (`yard stop ID`) and remove the environments "
+        "(`yard env rm NAME`; stopped ones use it, too) made of it."
+    ),
+    Code.NOT_AN_IMAGE: "That file is no image. Give one that `docker save` or `podman save` has written.",
 }

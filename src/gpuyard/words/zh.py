@@ -13,7 +13,7 @@ from gpuyard.words.language import Facts, Language, Template
 from gpuyard.words.policy_zh import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
 from gpuyard.words.ssh_zh import SSH_NOUNS, SSH_PROBLEMS, SSH_SENTENCES
 from gpuyard.words.zh_asides import ASIDES
-from gpuyard.words.zh_images import IMAGES
+from gpuyard.words.zh_images import IMAGE_NOUNS, IMAGES
 from gpuyard.words.zh_inside import INSIDE, INSIDE_NOUNS
 from gpuyard.words.zh_workplaces import WORKPLACES
 
@@ -259,6 +259,7 @@ NOUNS: Mapping[str, str] = {
     **POLICY_NOUNS,
     **SSH_NOUNS,
     **INSIDE_NOUNS,
+    **IMAGE_NOUNS,
     **{state.value: word for state, word in STATES.items()},
     "workload": "任务",
     "workplace": "开发环境",

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import stat
 from collections.abc import Mapping
 from typing import Any
 
+from gpuyard.domain.workload import ReplicaId
+from gpuyard.engines.container.wording import why_not_started
 from gpuyard.engines.process.supervision import record
+
+log = logging.getLogger(__name__)
 
 _END = "end.json"
 _MOST_BYTES = 65_536
@@ -58,6 +63,14 @@ def told_by_engine(code: int, last_words: str, *, was_stopped: bool, oom_kills: 
             "detail": f"{detail}: {last_words}" if last_words else detail,
         }
     return _judged(code, was_stopped=was_stopped, is_oom=oom_kills > 0)
+
+
+def refused(id: ReplicaId, said: str) -> dict[str, Any]:
+    """The engine would not start it. What it said is for the log; the record, which its owner reads, has our words."""
+    log.warning("%s could not be started: %s", id, said)
+    why = why_not_started(said, id.short)
+    problem = {"code": why.code.value, **why.facts}
+    return {"how": record.LAUNCH, "exit_code": None, "signal": None, "detail": "", "problem": problem}
 
 
 def lost() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
@@ -33,6 +34,7 @@ from gpuyard.engines.container.networks import Networks, NoRoom
 from gpuyard.engines.container.places import Places, install_inside
 from gpuyard.engines.container.settling import Settler
 from gpuyard.engines.container.watch import Watch
+from gpuyard.engines.container.wording import why_not_started
 from gpuyard.engines.folders import prepare_roots
 from gpuyard.engines.limits import most_processes
 from gpuyard.engines.news import News
@@ -149,8 +151,8 @@ class ContainerEngine:
             raise EngineUnsure(because(Code.LAUNCH_FAILED, detail=str(problem), replica=request.id.short)) from problem
         except (Refused, OSError, NoRoom, FirewallProblem) as problem:
             self._forget_launch(request)
-            detail = problem.message if isinstance(problem, Refused) else str(problem)
-            raise _launch_failed(request.id, detail) from problem
+            log.warning("%s could not be started: %s", request.id, problem)
+            raise EngineError(why_not_started(str(problem), request.id.short)) from problem
         except EngineError:
             self._forget_launch(request)
             raise
@@ -283,11 +285,21 @@ class ContainerEngine:
             return
         try:
             if status is None or not self._settler.has_started(request.id):  # it must never run twice
-                self._containers.start(made)
+                self._start(request, made)
         except Refused as problem:
             self._settler.fail(request.id, problem.message)
             return
         self._settler.note_running(request.id)
+
+    def _start(self, request: LaunchRequest, made: str) -> None:
+        """Docker lets a network go while one that was made for it has not begun, and looks for it only now."""
+        try:
+            self._containers.start(made)
+        except Refused as problem:
+            if names.network_name(request.id.workload) not in problem.message:
+                raise
+            self._networks.ensure(request.id.workload)
+            self._containers.start(made)
 
     def _make(self, request: LaunchRequest, folder: Path) -> str:
         image = self._image(request)
@@ -339,8 +351,8 @@ class ContainerEngine:
         toolbox = self._places.link("toolbox", self._toolbox().resolve())
         sources = self._places.sources(request, base, cards, str(toolbox), str(self._inside))
         is_host = request.group in self._options.host_network_groups
-        if is_host:
-            sources = (*sources, Source("/sys", "/sys", read_only=True))  # a new one cannot be made for that network
+        if is_host and creating.has_block(request, self._facts):  # a new one cannot be made there for that network
+            sources = (*sources, Source("/sys", "/sys", read_only=True))
         device = request.allotment.device
         there = [path for path in CONTROL_NODES.get(device, ()) if os.path.exists(path)]
         return Plan(
@@ -437,9 +449,12 @@ class ContainerEngine:
             self._news.note(None)
             self._news.tell()
             self._adopt()
+            with contextlib.suppress(RuntimeError):  # it was closed in this very moment
+                self._workers.submit(self._keep_apart)
 
     def _keep_apart(self) -> None:
-        """An admin, or a firewall that was loaded anew, may have swept away the rules under what runs."""
+        """An admin, a firewall that was loaded anew or a docker that was started anew may have undone the rules under
+        what runs."""
         try:
             if self._layout.live_ids():
                 self._firewall.ensure()
@@ -470,9 +485,10 @@ class ContainerEngine:
         try:
             return ask()
         except EngineAway as problem:
-            raise _cannot(f"do that now: {problem}") from problem
+            raise _cannot("engine.away") from problem
         except Refused as problem:
-            raise _cannot(f"do that: {problem.message}") from problem
+            log.warning("the container engine refused: %s", problem)
+            raise _cannot("engine.refused") from problem
 
 
 def _cannot(what: str) -> EngineError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -18,7 +19,10 @@ from gpuyard.domain.images import is_image_id, may_be_asked, read_image_name, re
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.engines.container import names
 from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
+from gpuyard.engines.container.wording import without_paths
 from gpuyard.engines.seam import HeldImage
+
+log = logging.getLogger(__name__)
 
 PULL_SECONDS = 3600.0
 LOAD_SECONDS = 3600.0
@@ -50,7 +54,7 @@ def cause_of(message: str) -> str:
 
 
 def pull_failed(image: str, message: str, replica: str = "") -> EngineError:
-    detail = " ".join(message.split())[-300:]
+    detail = without_paths(" ".join(message.split()))[-300:]
     return EngineError(because(Code.PULL_FAILED, image=image, why=cause_of(message), detail=detail, replica=replica))
 
 
@@ -134,6 +138,7 @@ class Images:
         try:
             self._client.call(ask, PULL_SECONDS)
         except Refused as problem:
+            log.warning("%s could not be fetched: %s", name, problem)
             raise pull_failed(name, problem.message) from problem
 
     def load(self, chunks: Iterable[bytes]) -> list[str]:
@@ -149,10 +154,11 @@ class Images:
         try:
             said = self._client.call(ask, LOAD_SECONDS)
         except Refused as problem:
-            what = f"load that archive: {problem.message}"
-            raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=what)) from problem
-        text = "".join(_step(step) for step in said)
-        return re.findall(r"Loaded image(?:\(s\))?:\s*([^\s,]+)", text)
+            raise _load_failed(problem.message) from problem
+        loaded = re.findall(r"Loaded image(?: ID|\(s\))?:\s*([^\s,]+)", "\n".join(map(_step, said)))
+        if not loaded:
+            raise _load_failed(str(said)[:1000])
+        return loaded
 
     def remove(self, name: str) -> bool:
         """False when it is not here. What is in use is refused."""
@@ -165,9 +171,17 @@ class Images:
         except Refused as problem:
             if problem.is_missing:
                 return False
-            what = f"remove the image {name}: {problem.message}"
-            raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=what)) from problem
+            used_by = self._users(str(found["Id"]))
+            if not used_by:
+                raise
+            raise EngineError(because(Code.IMAGE_IN_USE, image=name, by=used_by)) from problem
         return True
+
+    def _users(self, id: str) -> list[str]:
+        """The workloads whose containers are made of it; those of others by the names of their containers."""
+        used = [shown for shown in self._client.call(_all_containers) if _bare(shown.get("ImageID")) == _bare(id)]
+        owners = [names.read_labels(shown.get("Labels") or {}) for shown in used]
+        return sorted({owner.workload if owner else _called(shown) for owner, shown in zip(owners, used, strict=True)})
 
     def drop(self, id: str) -> None:
         """Take away an image of our own making, with all its names. Raises Refused while something needs it."""
@@ -182,6 +196,26 @@ def _asked_for(name: str) -> str:
 async def _inspect(name: str, docker: Docker) -> dict[str, Any]:
     found: dict[str, Any] = await docker.images.inspect(name)
     return found
+
+
+async def _all_containers(docker: Docker) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = await docker._query_json("containers/json", method="GET", params={"all": True})
+    return found
+
+
+def _bare(id: Any) -> str:
+    return str(id).removeprefix("sha256:")
+
+
+def _called(container: dict[str, Any]) -> str:
+    return str(next(iter(container.get("Names") or ()), container["Id"][:12])).lstrip("/")
+
+
+def _load_failed(said: str) -> EngineError:
+    log.warning("an archive could not be loaded: %s", said)
+    if cause_of(said) == "disk_full":
+        return EngineError(because(Code.STORE_FULL))
+    return EngineError(because(Code.NOT_AN_IMAGE))
 
 
 async def _list(docker: Docker) -> list[dict[str, Any]]:

@@ -168,10 +168,9 @@ class Settler:
         oom = self._oom_kills.get(id, 0)
         return self._finish(id, endings.told_by_porter(told, was_stopped=self.is_stop_asked(id), oom_kills=oom))
 
-    def fail(self, id: ReplicaId, detail: str) -> None:
-        """The engine would not start it."""
-        how = {"how": record.LAUNCH, "exit_code": None, "signal": None, "detail": " ".join(detail.split())[:500]}
-        self._finish(id, how)
+    def fail(self, id: ReplicaId, said: str) -> None:
+        """The engine would not start it, and said so."""
+        self._finish(id, endings.refused(id, said))
         self._clear(id, record.read(self._folder(id), record.STATUS) or {})
 
     def _follow(self, id: ReplicaId, status: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from gpuyard.domain.reasons import NO_USE_RETRYING, Code, Reason, because
 from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
 from gpuyard.engines.process.supervision import record
 
-_SEEN_BEFORE = NO_USE_RETRYING | {Code.UPLOAD_UNDER_WAY}
+_SEEN_BEFORE = NO_USE_RETRYING | {Code.UPLOAD_UNDER_WAY, Code.CONTAINER_FAILED}
 _LIVES = {record.STARTING: Life.STARTING, record.RUNNING: Life.RUNNING, record.ENDED: Life.ENDED}
 
 
