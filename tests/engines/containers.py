@@ -63,6 +63,7 @@ class ContainerHost(ABC):
     """A container engine of the tests' own, with a store of its own and one image: nothing but busybox."""
 
     program: ClassVar[str]
+    removing: ClassVar[tuple[str, ...]] = ("rm", "--force")  # at once
     socket: str
     facts: EngineFacts
     toolbox: Path
@@ -109,6 +110,7 @@ class ContainerHost(ABC):
 
 class Podman(ContainerHost):
     program = "podman"
+    removing = ("rm", "--force", "--time", "0")
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -131,7 +133,7 @@ class Podman(ContainerHost):
         return self._service.environment()
 
     def close(self) -> None:
-        self.command("rm", "--all", "--force", "--time", "0")
+        self.command(*self.removing, "--all")
         self.command("network", "prune", "--force")
         self._service.end()
         shutil.rmtree(Path(self.socket).parent, ignore_errors=True)
@@ -200,7 +202,7 @@ class Docker(ContainerHost):
 
     def close(self) -> None:
         for id in self.command("ps", "--all", "--quiet").split():
-            self.command("rm", "--force", id)
+            self.command(*self.removing, id)
         self.command("network", "prune", "--force")
         for process in (self._dockerd, self._containerd):
             process.terminate()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +14,12 @@ import pytest
 from gpuyard.domain.cluster import Allotment, Card, CardShare
 from gpuyard.domain.people import BLOCK, FIRST_BLOCK
 from gpuyard.domain.places import Root
-from gpuyard.domain.workload import ReplicaId
+from gpuyard.domain.workload import Kind, ReplicaId
 from gpuyard.engines.container import creating, inside_request, names
 from gpuyard.engines.container.containers import read_time
 from gpuyard.engines.container.creating import EngineFacts, Plan, Source
 from gpuyard.engines.container.endings import told_by_engine, told_by_porter
-from gpuyard.engines.container.finding import facts_of, limits_of, sockets
+from gpuyard.engines.container.finding import card_folders, facts_of, limits_of, sockets, unfit
 from gpuyard.engines.seam import LaunchRequest
 
 PODMAN = EngineFacts(is_podman=True, most_files=20_000, most_processes=32_768)
@@ -76,12 +80,14 @@ def test_with_podman_the_owner_is_root_over_their_own_numbers_only() -> None:
     assert body["HostConfig"]["UsernsMode"] == f"auto:uidmapping=0:{start}:65536,gidmapping=0:{start}:65536,size=65536"
 
 
-@pytest.mark.parametrize(("engine", "uid"), [(DOCKER, FIRST_BLOCK), (PODMAN, 310_001)])
-def test_without_a_map_they_are_their_own_number_with_no_rights_at_all(engine: EngineFacts, uid: int) -> None:
+@pytest.mark.parametrize(("engine", "uid", "map"), [(DOCKER, FIRST_BLOCK, "host"), (PODMAN, 310_001, None)])
+def test_without_a_map_they_are_their_own_number_with_no_rights_at_all(
+    engine: EngineFacts, uid: int, map: str | None
+) -> None:
     body = creating.config(plan(request(uid)), engine)
     assert body["User"] == f"{uid}:{FIRST_BLOCK + BLOCK}"
     assert body["HostConfig"]["CapAdd"] == []
-    assert "UsernsMode" not in body["HostConfig"]
+    assert body["HostConfig"].get("UsernsMode") == map
 
 
 def test_the_machines_network_is_used_only_when_no_other_is_given() -> None:
@@ -102,8 +108,42 @@ def test_the_engines_own_log_stays_small() -> None:
     assert host(request(), DOCKER)["LogConfig"]["Config"]["max-size"] == "1m"
 
 
-def test_without_cards_no_card_is_visible_whatever_the_image_says() -> None:
-    assert "NVIDIA_VISIBLE_DEVICES=void" in creating.config(plan(request()), DOCKER)["Env"]
+@pytest.mark.parametrize(
+    ("device", "told"),
+    [
+        ("", {"NVIDIA_VISIBLE_DEVICES=void", "ASCEND_VISIBLE_DEVICES="}),
+        ("nvidia", {"NVIDIA_VISIBLE_DEVICES=0,1", "ASCEND_VISIBLE_DEVICES="}),
+        ("ascend", {"NVIDIA_VISIBLE_DEVICES=void", "ASCEND_VISIBLE_DEVICES=0,1"}),
+    ],
+)
+def test_cards_that_were_not_given_are_not_visible_whatever_the_image_says(device: str, told: set[str]) -> None:
+    cards = real(device, 2) if device else ()
+    assert told <= set(creating.config(plan(request(device=device, cards=len(cards)), cards), DOCKER)["Env"])
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("bert", "bert"),
+        ("My_First_Env", "My-First-Env"),
+        ("_a__b_", "a-b"),
+        ("___", "worker-3"),
+        ("2026", "env-2026"),
+        ("LocalHost", "env-LocalHost"),
+        ("x" * 70, "x" * 59),
+        ("", "worker-3"),
+    ],
+)
+def test_an_environment_is_called_by_its_name_inside(name: str, host: str) -> None:
+    asked = request(kind=Kind.ENV)
+    body = creating.config(plan(replace(asked, env=(("YARD_NAME", name),))), PODMAN)
+    assert body["Hostname"] == host
+    assert body["NetworkingConfig"]["EndpointsConfig"]["yard-waaaaaaaaa"]["Aliases"] == ["worker-3"]
+
+
+def test_replicas_of_a_job_are_called_by_their_place() -> None:
+    body = creating.config(plan(replace(request(), env=(("YARD_NAME", "bert"),))), PODMAN)
+    assert body["Hostname"] == "worker-3"
 
 
 def test_real_cards_come_by_name_by_runtime_or_node_by_node() -> None:
@@ -111,7 +151,9 @@ def test_real_cards_come_by_name_by_runtime_or_node_by_node() -> None:
     by_name = host(asked, replace(DOCKER, cdi_devices=True, runtimes=frozenset({"nvidia"})), cards=cards)
     assert by_name["DeviceRequests"] == [{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]}]
     assert host(asked, replace(DOCKER, runtimes=frozenset({"nvidia"})), cards=cards)["Runtime"] == "nvidia"
-    nodes = [device["PathOnHost"] for device in host(asked, PODMAN, cards=cards)["Devices"]]
+    by_node = host(asked, replace(PODMAN, runtimes=frozenset({"nvidia"})), cards=cards)  # podman would do nothing
+    assert "Runtime" not in by_node
+    nodes = [device["PathOnHost"] for device in by_node["Devices"]]
     assert nodes == ["/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl"]
 
 
@@ -164,27 +206,65 @@ def test_a_checkpoint_folder_is_found_again_when_the_container_is_gone() -> None
 
 
 def test_engines_are_looked_for_in_the_usual_places_and_only_on_this_machine() -> None:
-    assert sockets("unix:///x.sock", {"DOCKER_HOST": "unix:///y.sock"}) == ["/x.sock"]
-    assert sockets("", {"DOCKER_HOST": "unix:///y.sock"})[0] == "/y.sock"
-    assert sockets("", {"DOCKER_HOST": "tcp://10.0.0.1:2375"}) == ["/run/podman/podman.sock", "/var/run/docker.sock"]
+    here = {"DOCKER_HOST": "unix:///y.sock"}
+    assert sockets("unix:///x.sock", here, has_podman=True) == ["/x.sock"]
+    assert sockets("", here, has_podman=True) == ["/y.sock", "/run/podman/podman.sock"]
+    elsewhere = {"DOCKER_HOST": "tcp://10.0.0.1:2375"}
+    assert sockets("", elsewhere, has_podman=True) == ["/run/podman/podman.sock"]
+    assert sockets("", elsewhere, has_podman=False) == ["/run/podman/podman.sock", "/var/run/docker.sock"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["name=seccomp,profile=default"], ""),
+        (["name=apparmor", "name=seccomp,profile=builtin", "name=cgroupns"], ""),
+        (["name=seccomp,profile=default", "name=userns"], ""),
+        (["name=seccomp,profile=default", "name=rootless"], "without root"),
+        (["name=seccomp,profile=unconfined"], "every kernel call"),
+        (["name=apparmor"], "every kernel call"),
+        (None, "every kernel call"),
+    ],
+)
+def test_an_engine_that_could_not_keep_people_apart_is_not_taken(options: list[str] | None, problem: str) -> None:
+    said = unfit({"SecurityOptions": options})
+    assert problem in said
+    assert bool(problem) == bool(said)
 
 
 def test_a_process_that_is_gone_is_given_modest_limits() -> None:
     assert limits_of(2**22 + 5) == (1024, 1024)
 
 
-def test_what_an_engine_says_of_itself_is_understood() -> None:
-    import socket
-    import tempfile
-
+@pytest.fixture
+def answering() -> Iterator[str]:
+    """A socket that somebody listens on."""
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listening:
         path = f"{folder}/s"
         listening.bind(path)
         listening.listen()
-        said = {"Version": {"Components": [{"Name": "Engine"}]}, "Runtimes": {"runc": {}, "nvidia": {}}}
-        facts = facts_of(said, path)
+        yield path
+
+
+def test_what_an_engine_says_of_itself_is_understood(answering: str) -> None:
+    said = {"Version": {"Components": [{"Name": "Engine"}]}, "Runtimes": {"runc": {}, "nvidia": {}}}
+    facts = facts_of(said, answering)
     assert (facts.is_podman, facts.runtimes, facts.cdi_devices) == (False, frozenset({"runc", "nvidia"}), False)
     assert facts.most_files > 1
+
+
+def test_docker_takes_cards_by_name_where_it_says_that_names_are(answering: str, tmp_path: Path) -> None:
+    said: dict[str, Any] = {"Version": {"Components": [{"Name": "Engine"}]}, "CDISpecDirs": [str(tmp_path)]}
+    assert not facts_of(said, answering).cdi_devices
+    (tmp_path / "nvidia.yaml").touch()
+    assert facts_of(said, answering).cdi_devices
+    assert not facts_of({**said, "CDISpecDirs": None}, answering).cdi_devices
+
+
+@pytest.mark.parametrize(("version", "is_able"), [("4.3.1", False), ("5.3.2", False), ("5.4.0", True), ("6.0.1", True)])
+def test_podman_takes_cards_by_name_only_since_it_heeds_them(version: str, is_able: bool) -> None:
+    folders = card_folders({"ServerVersion": version}, is_podman=True)
+    assert bool(folders) is is_able
 
 
 @pytest.mark.parametrize(

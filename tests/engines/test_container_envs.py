@@ -54,8 +54,8 @@ def inside(yard: ContainerYard, id: ReplicaId, line: str) -> str:
 
 
 def test_it_stays_until_it_is_stopped_and_that_is_a_good_end(container_yard: ContainerYard) -> None:
-    id = start(container_yard, 1)
-    assert inside(container_yard, id, "echo $YARD_ATTEMPT $HOME; id -u") == "1 /mnt/user/ann\n0\n"
+    id = start(container_yard, 1, env=[("YARD_NAME", "My_Env")])
+    assert inside(container_yard, id, "echo $YARD_ATTEMPT $HOME; id -u; hostname") == "1 /mnt/user/ann\n0\nMy-Env\n"
     assert container_yard.look(id).life is Life.RUNNING
     stop(container_yard, id)
 

@@ -43,14 +43,14 @@ def guard_of(pid: int) -> int:
 
 
 def test_work_goes_on_while_the_engines_service_is_killed_and_new_work_starts_soon_after(
-    container_yard: ContainerYard,
+    each_yard: ContainerYard,
 ) -> None:
-    first = running(container_yard, "sleep 600")
-    os.kill(container_yard.host.pid(), signal.SIGKILL)
-    assert container_yard.look(first).life is Life.RUNNING
-    second = container_yard.launch("echo again", replica(1))
-    assert container_yard.ended(second)[1] == "again\n"
-    assert container_yard.look(first).life is Life.RUNNING
+    first = running(each_yard, "sleep 600")
+    os.kill(each_yard.host.pid(), signal.SIGKILL)
+    assert each_yard.look(first).life is Life.RUNNING
+    second = each_yard.launch("echo again", replica(1))
+    assert each_yard.ended(second)[1] == "again\n"
+    assert each_yard.look(first).life is Life.RUNNING
 
 
 @contextmanager
@@ -62,22 +62,22 @@ def hanging(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-def test_an_engine_that_hangs_holds_nobody_up(container_yard: ContainerYard) -> None:
-    id = running(container_yard, "trap 'exit 9' TERM; while true; do sleep 0.1; done")
-    with hanging(container_yard.host.pid()):
-        container_yard.wait_for(lambda: container_yard.engine.nodes()[0].state is NodeState.LOST, "trouble")
-        assert container_yard.look(id).life is Life.RUNNING
-        assert container_yard.engine.sweep([id]) == []
+def test_an_engine_that_hangs_holds_nobody_up(each_yard: ContainerYard) -> None:
+    id = running(each_yard, "trap 'exit 9' TERM; while true; do sleep 0.1; done")
+    with hanging(each_yard.host.pid()):
+        each_yard.wait_for(lambda: each_yard.engine.nodes()[0].state is NodeState.LOST, "trouble")
+        assert each_yard.look(id).life is Life.RUNNING
+        assert each_yard.engine.sweep([id]) == []
         with pytest.raises(EngineUnsure):
-            container_yard.engine.launch(container_yard.request(replica(1), "true"))
+            each_yard.engine.launch(each_yard.request(replica(1), "true"))
         with pytest.raises(EngineError):
-            container_yard.engine.images()
-        container_yard.engine.stop(id, None, 5.0)
-        container_yard.wait_for(lambda: container_yard.look(id).life is Life.ENDED, "an end without the engine")
-    assert container_yard.look(id).exit_code == 9
-    container_yard.wait_for(lambda: container_yard.engine.nodes()[0].state is NodeState.READY, "the engine's return")
-    assert container_yard.run("echo well", replica(2))[1] == "well\n"
-    container_yard.wait_for(lambda: container_yard.containers() == [], "the removal of what has ended")
+            each_yard.engine.images()
+        each_yard.engine.stop(id, None, 5.0)
+        each_yard.wait_for(lambda: each_yard.look(id).life is Life.ENDED, "an end without the engine")
+    assert each_yard.look(id).exit_code == 9
+    each_yard.wait_for(lambda: each_yard.engine.nodes()[0].state is NodeState.READY, "the engine's return")
+    assert each_yard.run("echo well", replica(2))[1] == "well\n"
+    each_yard.wait_for(lambda: each_yard.containers() == [], "the removal of what has ended")
 
 
 def test_with_its_guard_killed_work_runs_on_and_its_end_is_told_as_it_was(container_yard: ContainerYard) -> None:
@@ -103,18 +103,18 @@ def test_with_guard_and_work_both_killed_it_is_lost_and_its_card_free(container_
     container_yard.wait_for(lambda: not container_yard.engine.nodes()[0].cards[0].trouble, "a card that is free")
 
 
-def test_a_container_that_somebody_paused_can_still_be_stopped(container_yard: ContainerYard) -> None:
-    id = running(container_yard, "sleep 600")
-    container_yard.host.command("pause", f"yard-{id}")
-    container_yard.engine.stop(id, None, 0.2)
-    assert container_yard.ended(id)[0].cause is None
+def test_a_container_that_somebody_paused_can_still_be_stopped(each_yard: ContainerYard) -> None:
+    id = running(each_yard, "sleep 600")
+    each_yard.host.command("pause", f"yard-{id}")
+    each_yard.engine.stop(id, None, 0.2)
+    assert each_yard.ended(id)[0].cause is None
 
 
-def test_a_container_removed_behind_our_back_is_told_as_lost_or_killed(container_yard: ContainerYard) -> None:
+def test_a_container_removed_behind_our_back_is_told_as_lost_or_killed(each_yard: ContainerYard) -> None:
     """Whichever is noticed first: that its first process was killed, or that it is not there any more."""
-    id = running(container_yard, "sleep 600")
-    container_yard.host.command("rm", "--force", "--time", "0", f"yard-{id}")
-    seen = container_yard.ended(id)[0]
+    id = running(each_yard, "sleep 600")
+    each_yard.host.command(*each_yard.host.removing, f"yard-{id}")
+    seen = each_yard.ended(id)[0]
     assert seen.cause is Cause.LOST or (seen.cause, seen.exit_code) == (Cause.EXIT, 137)
 
 
@@ -128,68 +128,68 @@ def test_two_yards_on_one_engine_leave_each_others_work_alone(container_yard: Co
     assert container_yard.look(mine).life is Life.RUNNING
 
 
-def test_a_sweep_takes_away_what_an_end_left_behind(container_yard: ContainerYard) -> None:
+def test_a_sweep_takes_away_what_an_end_left_behind(each_yard: ContainerYard) -> None:
     """As when the engine refused a removal, or the server died before it."""
     id = replica()
-    container_yard.run("true", id)
-    container_yard.wait_for(lambda: container_yard.containers() == [], "the removal")
-    mark = container_yard.engine._mark
+    each_yard.run("true", id)
+    each_yard.wait_for(lambda: each_yard.containers() == [], "the removal")
+    mark = each_yard.engine._mark
     labels = {"data": mark, "workload": id.workload, "attempt": "1", "role": "worker", "index": "0"}
     words = [word for key, value in labels.items() for word in ("--label", f"yard.{key}={value}")]
-    container_yard.host.command("create", "--network", "none", *words, IMAGE, "sleep", "600")
-    assert container_yard.containers()
-    container_yard.engine.sweep(())
-    container_yard.wait_for(lambda: container_yard.containers() == [], "the removal of the stray")
+    each_yard.host.command("create", "--network", "none", *words, IMAGE, "sleep", "600")
+    assert each_yard.containers()
+    each_yard.engine.sweep(())
+    each_yard.wait_for(lambda: each_yard.containers() == [], "the removal of the stray")
 
 
 # --- launching ------------------------------------------------------------------------------------------------------
 
 
-def test_stopped_while_it_is_being_launched_it_never_runs(container_yard: ContainerYard) -> None:
+def test_stopped_while_it_is_being_launched_it_never_runs(each_yard: ContainerYard) -> None:
     ids = [replica(number) for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        launches = [pool.submit(container_yard.launch, "echo ran; sleep 600", id) for id in ids]
+        launches = [pool.submit(each_yard.launch, "echo ran; sleep 600", id) for id in ids]
         for id in ids:
-            container_yard.engine.stop(id, None, 0.0)
+            each_yard.engine.stop(id, None, 0.0)
         for launch in launches:
             launch.result()
     over = {Life.ABSENT, Life.ENDED}
-    container_yard.wait_for(lambda: {container_yard.look(id).life for id in ids} <= over, "the end of all")
-    container_yard.wait_for(lambda: container_yard.containers() == [], "nothing left")
+    each_yard.wait_for(lambda: {each_yard.look(id).life for id in ids} <= over, "the end of all")
+    each_yard.wait_for(lambda: each_yard.containers() == [], "nothing left")
 
 
 def test_a_launch_that_was_broken_off_after_making_the_container_is_taken_up_again(
-    container_yard: ContainerYard,
+    each_yard: ContainerYard,
 ) -> None:
     id = replica()
-    request = container_yard.request(id, "sh", "-c", "echo once")
-    made = container_yard.engine._make(request, container_yard.engine.log_path(id).parent)
-    assert container_yard.engine._settler.begin(id, made, request.allotment.memory)
-    later = container_yard.new_engine()
+    request = each_yard.request(id, "sh", "-c", "echo once")
+    made = each_yard.engine._make(request, each_yard.engine.log_path(id).parent)
+    assert each_yard.engine._settler.begin(id, made, request.allotment.memory)
+    later = each_yard.new_engine()
     assert later.observe({id: None})[id].life is Life.STARTING
     later.launch(request)
-    container_yard.wait_for(lambda: later.observe({id: None})[id].life is Life.ENDED, "its end")
-    assert container_yard.log(id) == "once\n"
+    each_yard.wait_for(lambda: later.observe({id: None})[id].life is Life.ENDED, "its end")
+    assert each_yard.log(id) == "once\n"
 
 
-def test_a_launch_broken_off_right_after_the_start_does_not_run_it_twice(container_yard: ContainerYard) -> None:
+def test_a_launch_broken_off_right_after_the_start_does_not_run_it_twice(each_yard: ContainerYard) -> None:
     id = replica()
-    request = container_yard.request(id, "sh", "-c", "echo once")
-    engine = container_yard.engine
+    request = each_yard.request(id, "sh", "-c", "echo once")
+    engine = each_yard.engine
     made = engine._make(request, engine.log_path(id).parent)
     assert engine._settler.begin(id, made, request.allotment.memory)
     engine._containers.start(made)
     state = ("inspect", "--format", "{{.State.Status}}", made)
-    container_yard.wait_for(lambda: "exited" in container_yard.host.command(*state), "its end")
-    later = container_yard.new_engine()
+    each_yard.wait_for(lambda: "exited" in each_yard.host.command(*state), "its end")
+    later = each_yard.new_engine()
     later.launch(request)
-    container_yard.wait_for(lambda: later.observe({id: None})[id].life is Life.ENDED, "the record of its end")
-    assert container_yard.log(id) == "once\n"
+    each_yard.wait_for(lambda: later.observe({id: None})[id].life is Life.ENDED, "the record of its end")
+    assert each_yard.log(id) == "once\n"
 
 
-def test_a_command_that_is_not_in_the_image_is_told_in_words(container_yard: ContainerYard) -> None:
-    container_yard.engine.launch(container_yard.request(replica(), "no-such-program"))
-    seen, _ = container_yard.ended(replica())
+def test_a_command_that_is_not_in_the_image_is_told_in_words(each_yard: ContainerYard) -> None:
+    each_yard.engine.launch(each_yard.request(replica(), "no-such-program"))
+    seen, _ = each_yard.ended(replica())
     assert seen.cause is Cause.LAUNCH
     assert seen.reason == because(Code.NO_SUCH_COMMAND, name="no-such-program", replica="worker-0")
 
@@ -197,16 +197,16 @@ def test_a_command_that_is_not_in_the_image_is_told_in_words(container_yard: Con
 # --- bombs and floods -----------------------------------------------------------------------------------------------
 
 
-def test_one_that_needs_more_memory_than_it_asked_for_is_told_so(container_yard: ContainerYard) -> None:
-    seen, _ = container_yard.run("dd if=/dev/zero of=/dev/null bs=400M count=1", replica(), memory=64 * MIB)
+def test_one_that_needs_more_memory_than_it_asked_for_is_told_so(each_yard: ContainerYard) -> None:
+    seen, _ = each_yard.run("dd if=/dev/zero of=/dev/null bs=400M count=1", replica(), memory=64 * MIB)
     assert seen.cause is Cause.OOM
     assert seen.reason is not None
     assert seen.reason.code is Code.OUT_OF_MEMORY
     assert seen.reason.facts["memory"] == 64 * MIB
 
 
-def test_a_fork_bomb_is_capped(container_yard: ContainerYard, tmp_path: Path) -> None:
-    yard = ContainerYard(container_yard.host, tmp_path / "small", options=Options(pids_limit=40))
+def test_a_fork_bomb_is_capped(each_yard: ContainerYard, tmp_path: Path) -> None:
+    yard = ContainerYard(each_yard.host, tmp_path / "small", options=Options(pids_limit=40))
     script = "i=0; while [ $i -lt 200 ]; do sleep 30 & i=$((i+1)); done; echo unbounded"
     _, log = yard.run(script, replica(workload="wcccccccc"))
     yard.close()
@@ -255,14 +255,14 @@ def test_what_dies_at_once_still_has_all_of_its_log(container_yard: ContainerYar
         assert (seen.exit_code, log) == (3, "hi\n")
 
 
-def test_shared_memory_is_as_large_as_asked_for(container_yard: ContainerYard) -> None:
-    _, log = container_yard.run("df -k /dev/shm | tail -n 1", replica(), shm=48 * MIB)
+def test_shared_memory_is_as_large_as_asked_for(each_yard: ContainerYard) -> None:
+    _, log = each_yard.run("df -k /dev/shm | tail -n 1", replica(), shm=48 * MIB)
     assert str(48 * 1024) in log.split()
 
 
-def test_it_gets_the_memory_and_processors_it_was_given(container_yard: ContainerYard) -> None:
-    id = running(container_yard, "sleep 600")
-    group = container_yard.status(id)["cgroup"]
+def test_it_gets_the_memory_and_processors_it_was_given(each_yard: ContainerYard) -> None:
+    id = running(each_yard, "sleep 600")
+    group = each_yard.status(id)["cgroup"]
     limits = "memory.limit_in_bytes" if group["version"] == 1 else "memory.max"
     folder = group["dirs"].get("memory") or group["dirs"]["unified"]
     assert int(Path(folder, limits).read_text()) == 256 * MIB
@@ -271,15 +271,15 @@ def test_it_gets_the_memory_and_processors_it_was_given(container_yard: Containe
 # --- restarts -------------------------------------------------------------------------------------------------------
 
 
-def test_an_end_that_nobody_watched_is_found_by_the_next_server(container_yard: ContainerYard) -> None:
-    id = running(container_yard, "while [ ! -e $HOME/go ]; do sleep 0.1; done; exit 4")
-    pid = first_process(container_yard, id)
-    container_yard.engine.close()
-    (container_yard.data / "files" / "user" / "ann" / "go").touch()
-    container_yard.wait_for(lambda: not is_alive(pid), "its end")
-    container_yard.engine = container_yard.new_engine()
-    assert container_yard.ended(id)[0].exit_code == 4
-    container_yard.wait_for(lambda: container_yard.containers() == [], "the removal of its container")
+def test_an_end_that_nobody_watched_is_found_by_the_next_server(each_yard: ContainerYard) -> None:
+    id = running(each_yard, "while [ ! -e $HOME/go ]; do sleep 0.1; done; exit 4")
+    pid = first_process(each_yard, id)
+    each_yard.engine.close()
+    (each_yard.data / "files" / "user" / "ann" / "go").touch()
+    each_yard.wait_for(lambda: not is_alive(pid), "its end")
+    each_yard.engine = each_yard.new_engine()
+    assert each_yard.ended(id)[0].exit_code == 4
+    each_yard.wait_for(lambda: each_yard.containers() == [], "the removal of its container")
 
 
 def test_a_stop_asked_of_one_server_is_carried_out_by_the_next(container_yard: ContainerYard) -> None:
@@ -304,13 +304,13 @@ def test_after_a_reboot_nothing_of_before_is_taken_for_alive(container_yard: Con
     assert seen.reason.code is Code.REBOOTED
 
 
-def test_forgetting_leaves_nothing_behind(container_yard: ContainerYard) -> None:
+def test_forgetting_leaves_nothing_behind(each_yard: ContainerYard) -> None:
     id = replica()
-    container_yard.run("true", id)
-    container_yard.engine.forget(id.workload)
-    assert container_yard.containers() == []
-    assert container_yard.look(id) == Seen()
-    networks = container_yard.host.command("network", "ls", "--format", "{{.Name}}").split()
+    each_yard.run("true", id)
+    each_yard.engine.forget(id.workload)
+    assert each_yard.containers() == []
+    assert each_yard.look(id) == Seen()
+    networks = each_yard.host.command("network", "ls", "--format", "{{.Name}}").split()
     assert f"yard-{id.workload}" not in networks
 
 

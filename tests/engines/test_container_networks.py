@@ -28,7 +28,7 @@ asking = socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)
 asking.sendall(b"GET /page HTTP/1.0\\r\\n\\r\\n")
 print(asking.makefile("rb").read().decode().split()[-1])"""
 ASK = f"ask() {{ {' '.join(python_command(AT))} -I -S -c '{_PROGRAM}' $1 $2 2>/dev/null; }}; "
-SERVE = "mkdir /srv; echo reached > /srv/page; httpd -p 8080 -h /srv; "
+SERVE = "mkdir /tmp/srv; echo reached > /tmp/srv/page; httpd -p 8080 -h /tmp/srv; "
 OTHER = UID + BLOCK
 
 
@@ -37,15 +37,15 @@ def address_of(yard: ContainerYard, id: ReplicaId) -> str:
     return yard.host.command("inspect", "--format", template, f"yard-{id}").strip()
 
 
-def test_replicas_of_one_workload_find_each_other_by_name(container_yard: ContainerYard) -> None:
-    server = container_yard.launch(SERVE + "sleep 600", replica(0))
-    address = address_of(container_yard, server)
-    _, log = container_yard.run(ASK + "until ask worker-0 8080; do sleep 0.2; done; hostname", replica(1))
+def test_replicas_of_one_workload_find_each_other_by_name(each_yard: ContainerYard) -> None:
+    server = each_yard.launch(SERVE + "sleep 600", replica(0))
+    address = address_of(each_yard, server)
+    _, log = each_yard.run(ASK + "until ask worker-0 8080; do sleep 0.2; done; hostname", replica(1))
     assert log == "reached\nworker-1\n"
-    assert container_yard.run(ASK + f"ask {address} 8080", replica(2))[1] == "reached\n"
+    assert each_yard.run(ASK + f"ask {address} 8080", replica(2))[1] == "reached\n"
 
 
-def test_two_workloads_do_not_reach_each_other_either_way(container_yard: ContainerYard) -> None:
+def test_two_workloads_do_not_reach_each_other_either_way(each_yard: ContainerYard) -> None:
     first, second = replica(0), replica(0, workload="wbbbbbbbbb")
     script = (
         ASK
@@ -55,14 +55,14 @@ def test_two_workloads_do_not_reach_each_other_either_way(container_yard: Contai
             "ask $(cat $HOME/target) 8080; echo tried; sleep 600"
         )
     )
-    container_yard.launch(script, first)
-    container_yard.launch(script, second, owner="bob", uid=OTHER)
-    targets = {"ann": address_of(container_yard, second), "bob": address_of(container_yard, first)}
+    each_yard.launch(script, first)
+    each_yard.launch(script, second, owner="bob", uid=OTHER)
+    targets = {"ann": address_of(each_yard, second), "bob": address_of(each_yard, first)}
     for owner, target in targets.items():
-        (container_yard.data / "files" / "user" / owner / "target").write_text(target)
+        (each_yard.data / "files" / "user" / owner / "target").write_text(target)
     for id in (first, second):
-        container_yard.says(id, "tried")
-        assert container_yard.log(id) == "reached\ntried\n"  # each does serve itself
+        each_yard.says(id, "tried")
+        assert each_yard.log(id) == "reached\ntried\n"  # each does serve itself
 
 
 @contextmanager
@@ -95,13 +95,13 @@ def host_service(family: socket.AddressFamily = socket.AF_INET) -> Iterator[int]
         listener.close()
 
 
-def test_services_of_the_machine_are_out_of_reach(container_yard: ContainerYard) -> None:
+def test_services_of_the_machine_are_out_of_reach(each_yard: ContainerYard) -> None:
     own = [line.split()[3].split("/")[0] for line in _addresses()]
     with host_service() as port:
-        tries = "; ".join(f"ask {address} {port}" for address in own)
         gateway = "$(ip route | grep default | sed 's/.*via //; s/ .*//')"
-        script = f"{ASK} {tries}; ask {gateway} {port}; ip route; echo tried"
-        _, log = container_yard.run(script, replica())
+        tries = "; ".join(f"ask {address} {port}" for address in (*own, gateway))
+        script = f"{ASK} {tries}; ip route; echo tried"
+        _, log = each_yard.run(script, replica())
     assert "tried" in log
     assert "default via" in log
     assert "reached" not in log
@@ -138,34 +138,32 @@ def test_the_addresses_where_clouds_tell_secrets_are_closed() -> None:
 
 
 def test_the_rules_are_there_before_the_first_network_and_come_back_when_taken_away(
-    container_yard: ContainerYard,
+    each_yard: ContainerYard,
 ) -> None:
-    container_yard.run("true", replica(0))
+    each_yard.run("true", replica(0))
     subprocess.run(["iptables", "-w", "10", "-D", "INPUT", "-i", "yard+", "-j", firewall.INPUT], check=True)
-    container_yard.run("true", replica(0, workload="wbbbbbbbbb"))
+    each_yard.run("true", replica(0, workload="wbbbbbbbbb"))
     said = subprocess.run(["iptables", "-w", "10", "-S", "INPUT"], capture_output=True, check=True).stdout.decode()
     assert said.splitlines()[1] == f"-A INPUT -i yard+ -j {firewall.INPUT}"
 
 
-def test_a_network_goes_with_the_last_of_its_workload(container_yard: ContainerYard) -> None:
+def test_a_network_goes_with_the_last_of_its_workload(each_yard: ContainerYard) -> None:
     first, second = replica(0), replica(1)
-    container_yard.launch("sleep 600", first)
-    container_yard.run("true", second)
+    each_yard.launch("sleep 600", first)
+    each_yard.run("true", second)
 
     def has_network() -> bool:
-        return "yard-waaaaaaaaa" in container_yard.host.command("network", "ls", "--format", "{{.Name}}").split()
+        return "yard-waaaaaaaaa" in each_yard.host.command("network", "ls", "--format", "{{.Name}}").split()
 
     assert has_network()
-    container_yard.engine.stop(first, None, 0.0)
-    container_yard.ended(first)
-    container_yard.wait_for(lambda: not has_network(), "the network's removal")
+    each_yard.engine.stop(first, None, 0.0)
+    each_yard.ended(first)
+    each_yard.wait_for(lambda: not has_network(), "the network's removal")
 
 
-def test_the_machines_own_network_is_for_groups_that_an_admin_named(
-    container_yard: ContainerYard, tmp_path: Path
-) -> None:
+def test_the_machines_own_network_is_for_groups_that_an_admin_named(each_yard: ContainerYard, tmp_path: Path) -> None:
     options = Options(host_network_groups=frozenset({"rdma"}))
-    yard = ContainerYard(container_yard.host, tmp_path / "rdma", options=options)
+    yard = ContainerYard(each_yard.host, tmp_path / "rdma", options=options)
     with host_service() as port:
         script = f"{ASK} ask 127.0.0.1 {port}"
         _, log = yard.run(script, replica(0, workload="wbbbbbbbbb"))

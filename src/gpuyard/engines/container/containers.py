@@ -23,6 +23,7 @@ START_SECONDS = 60.0
 REMOVE_SECONDS = 60.0
 COMMIT_SECONDS = 1800.0
 _COLLISION_SECONDS = 0.3
+_REMOVE_TRIES = 3
 _TIME = re.compile(r"(?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?P<part>\.\d+)?(?P<zone>Z|[+-]\d\d:\d\d)")
 _MOST_WORDS = 300
 
@@ -114,12 +115,13 @@ class Containers:
 
     def remove(self, id: str) -> None:
         """With whatever volumes its image asked for. Nothing happens when it is gone. An engine that is itself cleaning
-        up behind it may refuse for a moment."""
+        up behind it may refuse for a moment, and docker does while somebody else removes it."""
 
         async def ask(docker: Docker) -> None:
             await docker.containers.container(id).delete(force=True, v=True)
 
-        for is_last in (False, False, True):
+        tries, until = _REMOVE_TRIES, time.monotonic() + REMOVE_SECONDS
+        while True:
             try:
                 self._client.call(ask, REMOVE_SECONDS)
                 return
@@ -127,7 +129,8 @@ class Containers:
                 if problem.is_missing:
                     return
                 log.info("removing %s: %s", id[:12], problem)
-                if is_last:
+                tries -= "already in progress" not in problem.message
+                if not tries or time.monotonic() > until:
                     raise
             time.sleep(_COLLISION_SECONDS)
 

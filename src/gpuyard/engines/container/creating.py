@@ -32,6 +32,11 @@ CAPABILITIES = (
 )
 
 
+# What the runtimes of the cards' makers hear when nobody else says more: one of them may be the engine's usual runtime,
+# and then reads it for every container.
+NO_CARDS = {"NVIDIA_VISIBLE_DEVICES": "void", "ASCEND_VISIBLE_DEVICES": ""}
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Something of the machine shown inside. Every source is made by us before the engine is asked."""
@@ -97,14 +102,14 @@ def config(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
         "HostConfig": _host_config(plan, engine),
     }
     if plan.network is not None:
-        body["Hostname"] = request.id.short
+        body["Hostname"] = names.host_name(request)
         body["NetworkingConfig"] = {"EndpointsConfig": {plan.network: {"Aliases": [request.id.short]}}}
     return body
 
 
 def engine_variables(plan: Plan) -> dict[str, str]:
     """Only what the engine's own hooks read; an image's word for it must not count. The rest is told to the porter."""
-    return card_variables(plan.request.allotment.device, plan.cards, hidden=is_hidden(plan.cards))
+    return NO_CARDS | card_variables(plan.request.allotment.device, plan.cards, hidden=is_hidden(plan.cards))
 
 
 def is_hidden(cards: Sequence[Card]) -> bool:
@@ -139,6 +144,8 @@ def _host_config(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
     if has_block(plan.request, engine):
         uid = plan.request.uid
         host["UsernsMode"] = f"auto:uidmapping=0:{uid}:{BLOCK},gidmapping=0:{uid}:{BLOCK},size={BLOCK}"
+    elif not engine.is_podman:
+        host["UsernsMode"] = "host"  # a docker that maps all of its containers alike does not know the owner's number
     host |= card_access(plan, engine)
     host["Devices"] = [*host.get("Devices", ()), *(_device(path) for path in plan.rdma_nodes)]
     return host
@@ -151,14 +158,15 @@ def first_number(body: Mapping[str, Any]) -> int | None:
 
 
 def card_access(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
-    """Real cards by the best way the engine has: by name (CDI), by NVIDIA's runtime, or node by node."""
+    """Real cards by the best way the engine has: by name (CDI), by NVIDIA's runtime, or node by node. Podman takes the
+    name of a runtime and does nothing with it."""
     cards = [card for card in plan.cards if not card.simulated]
     if not cards:
         return {}
     if plan.request.allotment.device == "nvidia" and engine.cdi_devices:
         ids = [f"nvidia.com/gpu={card.index}" for card in cards]
         return {"DeviceRequests": [{"Driver": "cdi", "DeviceIDs": ids}]}
-    if plan.request.allotment.device == "nvidia" and "nvidia" in engine.runtimes:
+    if plan.request.allotment.device == "nvidia" and "nvidia" in engine.runtimes and not engine.is_podman:
         return {"Runtime": "nvidia"}
     nodes = [card.path for card in cards if card.path.startswith("/dev/")]
     return {"Devices": [_device(path) for path in (*nodes, *plan.control_nodes)]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,18 @@ from gpuyard.engines.process.supervision import record, removal
 _NOTE = "kept.json"
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The image that holds what was changed in earlier containers, if there is one."""
+
+    id: str | None = None
+    name: str | None = None
+
+
+def _base_of(note: Mapping[str, Any]) -> _Base:
+    return _Base(note["base"], note.get("base_name"))
+
+
 class Keeping:
     def __init__(self, places: Places, containers: Containers, images: Images) -> None:
         self._places = places
@@ -30,7 +43,7 @@ class Keeping:
         fresh start: that is what asking for it means."""
         note, digest = self._read(workload), creating.digest(body)
         if note is None or note["image"] != image:
-            return self._make(workload, image, body, digest, old=note, base=None)
+            return self._make(workload, image, body, digest, old=note, base=_Base())
         is_the_same = note["digest"] == digest and not note.get("saving")
         if is_the_same and self._containers.look(note["container"]) is not None:
             return str(note["container"])
@@ -47,25 +60,25 @@ class Keeping:
         note = self._read(workload)
         if note is not None:
             self._containers.remove(note["container"])
-            self._drop_image(note["base"])
+            self._drop_image(_base_of(note))
         removal.remove_tree(str(self._places.kept(workload)))
 
     def workloads(self) -> set[str]:
         folder = self._places.kept("any").parent
         return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
-    def _saved(self, workload: str, note: Mapping[str, Any]) -> str | None:
+    def _saved(self, workload: str, note: Mapping[str, Any]) -> _Base:
         """An image with everything the old container holds."""
         found = self._containers.look(note["container"])
         if found is None:
-            base: str | None = note["base"]
-            return base
+            return _base_of(note)
         first = note.get("first")
         if first is not None and found.layer:
             # From here on it is fit for nothing else: after a crash in between it is saved, not started.
             record.write(str(self._places.kept(workload)), _NOTE, {**note, "saving": True})
             shift_back(Path(found.layer), int(first))
-        return self._containers.commit(found.id, names.kept_image(workload), str(int(note["number"]) + 1))
+        repository, tag = names.kept_image(workload), str(int(note["number"]) + 1)
+        return _Base(self._containers.commit(found.id, repository, tag), f"{repository}:{tag}")
 
     def _make(
         self,
@@ -75,34 +88,37 @@ class Keeping:
         digest: str,
         *,
         old: Mapping[str, Any] | None,
-        base: str | None,
+        base: _Base,
     ) -> str:
         """First the new one, then the note, then the old one goes: a crash at any point loses nothing."""
         number = int(old["number"]) + 1 if old else 1
         made = self._containers.create(
-            names.kept_name(workload, f"{number}x{digest}"), {**body, "Image": base or body["Image"]}
+            names.kept_name(workload, f"{number}x{digest}"), {**body, "Image": base.id or body["Image"]}
         )
         first = creating.first_number(body)
         note = {
             "container": made,
             "digest": digest,
             "image": image,
-            "base": base,
+            "base": base.id,
+            "base_name": base.name,
             "number": number,
             "first": first,
         }
         record.write(str(self._places.kept(workload)), _NOTE, note)
         if old is not None and old["container"] != made:
             self._containers.remove(old["container"])
-            if old["base"] != base:
-                self._drop_image(old["base"])
+            if old["base"] != base.id:
+                self._drop_image(_base_of(old))
         return made
 
-    def _drop_image(self, image: str | None) -> None:
-        """One that others are built on stays under no name, and goes with them."""
-        if image is not None:
-            with contextlib.suppress(Refused):
-                self._images.drop(image)
+    def _drop_image(self, base: _Base) -> None:
+        """One that others are built on stays under no name, and goes with them. Docker takes a name away from such a
+        one only when it is told which."""
+        for word in (base.name, base.id):
+            if word is not None:
+                with contextlib.suppress(Refused):
+                    self._images.drop(word)
 
     def _read(self, workload: str) -> dict[str, Any] | None:
         return record.read(str(self._places.kept(workload)), _NOTE) or None

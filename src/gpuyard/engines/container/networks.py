@@ -38,7 +38,8 @@ class Networks:
         self._lock = threading.Lock()
 
     def ensure(self, workload: str) -> str:
-        """The workload's network, made now if it is not there. First the rules that close it off."""
+        """The workload's network, made now if it is not there. First the rules that close it off; and once more,
+        because docker puts its own, which let everything out, before them with every network."""
         self._firewall.ensure()
         name = names.network_name(workload)
         with self._lock:
@@ -46,6 +47,7 @@ class Networks:
             if any(network["Name"] == name for network in there):
                 return name
             self._make(workload, name, _subnets(there))
+        self._firewall.ensure()
         return name
 
     def remove(self, workload: str) -> None:
