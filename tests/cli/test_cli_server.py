@@ -170,7 +170,14 @@ def test_the_doctor_finds_nothing_broken_on_a_well_server(simulated: Yard) -> No
     assert "✗" not in done.out
     checks = {finding["check"] for finding in simulated.json("doctor")}
     assert {"server", "version", "clock", "login", "cards", "data", "disk", "database"} <= checks
-    assert {"containers", "access lists", "toolbox"} <= checks
+    assert {"containers", "access lists", "toolbox", "engine"} <= checks
+
+
+def test_the_doctor_names_the_engine_that_runs_the_work(simulated: Yard, machine: Yard) -> None:
+    for there, words in ((simulated, "the engine is simulated"), (machine, "as processes of this machine")):
+        (engine,) = [finding["sentence"] for finding in there.json("doctor") if finding["check"] == "engine"]
+        assert words in engine
+        assert "the server starts podman" not in there.run("doctor").out
 
 
 @pytest.mark.parametrize(

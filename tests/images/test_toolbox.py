@@ -63,6 +63,17 @@ def make_toolbox(data: Path, version: str, built_at: float) -> Path:
     return place
 
 
+def test_what_is_noted_of_its_size_is_not_counted_again(tmp_path: Path) -> None:
+    place = make_toolbox(tmp_path, "noted", 1.0)
+    (place / "program").write_bytes(b"x" * 5000)
+    (counted,) = building.show(tmp_path)
+    assert counted.bytes == 5000 + (place / "toolbox.json").stat().st_size
+    told = json.loads((place / "toolbox.json").read_text())
+    (place / "toolbox.json").write_text(json.dumps(told | {"bytes": 123}))
+    (noted,) = building.show(tmp_path)
+    assert noted.bytes == 123
+
+
 def test_old_ones_are_removed_and_the_current_one_stays(tmp_path: Path) -> None:
     old, new = make_toolbox(tmp_path, "old", 1.0), make_toolbox(tmp_path, "new", 2.0)
     (tmp_path / "toolbox" / "current").symlink_to("new")

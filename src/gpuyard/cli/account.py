@@ -52,13 +52,19 @@ def password(password_stdin: bool) -> None:
     client = open_client()
     is_owner = client.whoami().via == "owner"
     if password_stdin:
-        *before, new = sys.stdin.read().splitlines()[:2] or [""]
-        old = before[0] if before else None if is_owner else ""
+        old, new = _both_of(sys.stdin.read().splitlines(), is_owner)
     else:
-        old = None if is_owner else _asked("login.old_password")
-        new = _asked_twice()
+        old, new = None if is_owner else _asked("login.old_password"), _asked_twice()
     client.change_password(old, new)
     note(say("done.own_password"))
+
+
+def _both_of(lines: list[str], is_owner: bool) -> tuple[str | None, str]:
+    if len(lines) == 1 and is_owner:
+        return None, lines[0]
+    if len(lines) < 2:
+        raise Refused(say("login.two_lines"), BAD_INPUT)
+    return lines[0], lines[1]
 
 
 def _asked(phrase: str) -> str:

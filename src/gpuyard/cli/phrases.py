@@ -136,6 +136,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         "the password is changed; other logins and tokens of yours have ended",
         "密码已修改；您的其他登录和令牌均已失效",
     ),
+    "login.two_lines": (
+        "two lines are needed: the old password, then the new one",
+        "需要两行：先是旧密码，再是新密码",
+    ),
     "login.no_terminal": (
         "there is no terminal to type a password on; give it with --password-stdin",
         "没有终端可供输入密码；请用 --password-stdin",
