@@ -96,6 +96,9 @@ class Settings:
     """Most disk one replica's log may take; head and tail stay."""
     pids_limit: int = 0
     """Most processes and threads of one replica. 0: 2048 and 256 more for each core it asked for."""
+    disk_reserve_bytes: int = 5 * GIB
+    """When the disk of the data folder has less left than this (or than 5 % of a small one), nothing new starts and no
+    image is fetched: what is left is for the work that runs and for the database."""
     workdir_limit_bytes: int = 512 * MIB
     """Largest folder shipped with a job."""
     first_uid: int = FIRST_BLOCK
@@ -257,6 +260,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "default_image": _image,
     "log_limit": _amount,
     "workdir_limit": _amount,
+    "disk_reserve": _amount,
     "pids_limit": _whole(0, 4_000_000),
     "keep_days": _number(0, 36500),
     "backup_hour": _number(0, 23),
@@ -280,6 +284,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
 _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
     "workdir_limit": "workdir_limit_bytes",
+    "disk_reserve": "disk_reserve_bytes",
     "pids_limit": "pids_limit",
     "refuse_images": "refuse_images",
     "default_image": "default_image",

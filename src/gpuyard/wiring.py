@@ -327,6 +327,7 @@ def build_engine(settings: Settings, clock: SteadyClock) -> RunsAll:
         devices=probes,
         log_limit_bytes=settings.log_limit_bytes,
         pids_limit=settings.pids_limit,
+        disk_reserve_bytes=settings.disk_reserve_bytes,
         further_roots=settings.further_roots,
     )
 
@@ -369,6 +370,7 @@ def build_container_engine(settings: Settings, probes: Sequence[DeviceProbe]) ->
             default_image=settings.default_image,
             registries=settings.known_registries,
             pids_limit=settings.pids_limit,
+            disk_reserve_bytes=settings.disk_reserve_bytes,
         ),
         on_close=found.let_go,
     )

@@ -129,6 +129,7 @@ CHINESE: dict[str, str] = {
     "ready": "就绪",
     "cordoned": "已隔离",
     "lost": "失联",
+    "disk_full": "磁盘快满",
     "absent": "未启动",
     "ended ": "已结束",
     # Small words

@@ -14,6 +14,7 @@ class NodeState(StrEnum):
     READY = "ready"
     CORDONED = "cordoned"  # an admin wants no new work here
     LOST = "lost"  # not heard of
+    DISK_FULL = "disk_full"  # nearly: what runs goes on, nothing new starts
 
 
 @dataclass(frozen=True, slots=True)

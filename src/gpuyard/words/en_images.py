@@ -8,6 +8,7 @@ from gpuyard.domain.reasons import Code
 from gpuyard.words.language import Facts, Template
 
 IMAGE_NOUNS: Mapping[str, str] = {
+    "disk_full": "its disk is nearly full",
     "engine.away": "it does not answer just now; try again in a moment",
     "engine.refused": "it refused; the server's log says why",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuyard.domain.reasons import Code
+from gpuyard.words.facts import all_end_with
 from gpuyard.words.language import Facts, Template
 
 
@@ -129,6 +130,11 @@ def _card_held(facts: Facts) -> str:
 
 
 def _no_nodes(facts: Facts) -> str:
+    if all_end_with(facts.get("nodes"), "(disk_full)"):
+        return (
+            "The disk of the machines that could take it is nearly full: {nodes:list}. It starts when there is room "
+            "again: remove what you do not need, or ask an admin."
+        )
     if facts.get("nodes"):
         return (
             "The machines that could take it are not available: {nodes:list}. It starts when one of them is back; "

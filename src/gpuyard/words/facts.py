@@ -77,6 +77,11 @@ def listed(value: Any, comma: str) -> tuple[str, int]:
     return comma.join(items), max(0, len(value) - MOST_LISTED)
 
 
+def all_end_with(value: Any, end: str) -> bool:
+    """Whether it is a list of texts, not empty, that all end so."""
+    return isinstance(value, list) and bool(value) and all(isinstance(t, str) and t.endswith(end) for t in value)
+
+
 def milli(value: Any) -> str:
     """Thousandths of cores or cards."""
     known = number(value)

@@ -8,6 +8,7 @@ from gpuyard.domain.reasons import Code
 from gpuyard.words.language import Facts, Template
 
 IMAGE_NOUNS: Mapping[str, str] = {
+    "disk_full": "磁盘快满了",
     "engine.away": "它暂时没有回应，请稍后再试",
     "engine.refused": "它拒绝了请求，原因见服务器日志",
 }

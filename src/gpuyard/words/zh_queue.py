@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuyard.domain.reasons import Code
+from gpuyard.words.facts import all_end_with
 from gpuyard.words.language import Facts, Template
 
 
@@ -110,6 +111,8 @@ def _card_held(facts: Facts) -> str:
 
 
 def _no_nodes(facts: Facts) -> str:
+    if all_end_with(facts.get("nodes"), "(disk_full)"):
+        return "能运行它的机器磁盘快满了：{nodes:list}。有了空间就会启动：请删除不需要的文件，或联系管理员。"
     if facts.get("nodes"):
         return "能运行它的机器目前不可用：{nodes:list}。机器恢复后会自动启动，可以联系管理员。"
     return "目前没有可用的机器。机器恢复后会自动启动；可以用 `yard nodes` 查看，或联系管理员。"

@@ -35,6 +35,7 @@ from gpuyard.engines.container.places import Places, install_inside
 from gpuyard.engines.container.settling import Settler
 from gpuyard.engines.container.watch import Watch
 from gpuyard.engines.container.wording import why_not_started
+from gpuyard.engines.disk import RESERVE_BYTES, Disk
 from gpuyard.engines.folders import prepare_roots
 from gpuyard.engines.limits import most_processes
 from gpuyard.engines.news import News
@@ -73,6 +74,7 @@ class Options:
     host_network_groups: frozenset[str] = frozenset()
     default_image: str = ""
     registries: tuple[str, ...] = (USUAL_REGISTRY,)
+    disk_reserve_bytes: int = RESERVE_BYTES
 
 
 class ContainerEngine:
@@ -102,6 +104,7 @@ class ContainerEngine:
         self._options = options or Options()
         self._layout, self._facts, self._mark = layout, facts, mark
         self._toolbox, self._python = toolbox, tuple(python)
+        self._disk = Disk(layout.data, self._options.disk_reserve_bytes)
         self._probes = tuple(devices)
         self._node = socket.gethostname()
         self._inside = install_inside(INSIDE, layout.run / "inside")
@@ -133,7 +136,7 @@ class ContainerEngine:
     def nodes(self) -> Sequence[Node]:
         cards = self._cards.name_holders([card for probe in self._probes for card in probe.look()])
         cpu, memory = this_machine.cpu_milli(CGROUPS), this_machine.memory(CGROUPS)
-        state = NodeState.LOST if self._client.away_seconds > _AWAY_SECONDS else NodeState.READY
+        state = NodeState.LOST if self._client.away_seconds > _AWAY_SECONDS else self._disk.state()
         return [Node(self._node, cpu, memory, tuple(cards), state, images=self._held.names())]
 
     def launch(self, request: LaunchRequest) -> str:
@@ -246,10 +249,12 @@ class ContainerEngine:
         return self._asked(lambda: self._pictures.find(name)) is not None
 
     def pull_image(self, name: str, told: Callable[[str], None]) -> None:
+        self._refuse_when_full()
         self._asked(lambda: self._pictures.pull(name, told))
         self._held.changed()
 
     def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
+        self._refuse_when_full()
         loaded = self._asked(lambda: self._pictures.load(chunks))
         self._held.changed()
         return loaded
@@ -258,6 +263,11 @@ class ContainerEngine:
         removed = self._asked(lambda: self._pictures.remove(name))
         self._held.changed()
         return removed
+
+    def _refuse_when_full(self) -> None:
+        """What is left of the disk is for what runs."""
+        if self._disk.is_nearly_full():
+            raise EngineError(because(Code.STORE_FULL))
 
     # --- launching ------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 import sys
@@ -18,6 +19,7 @@ from gpuyard.domain.places import Root
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Life, ReplicaId, Seen
+from gpuyard.engines.disk import RESERVE_BYTES, Disk
 from gpuyard.engines.folders import keeps_access_lists, prepare_roots
 from gpuyard.engines.process import machine as this_machine
 from gpuyard.engines.process import people, starter, verdicts
@@ -30,6 +32,8 @@ from gpuyard.engines.process.rooms import check_mounts, find_programs
 from gpuyard.engines.process.supervision import cgroups, record, removal
 from gpuyard.engines.process.wake import WakeBell
 from gpuyard.engines.seam import LaunchRequest, Progress, Usage
+
+log = logging.getLogger(__name__)
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -49,6 +53,7 @@ class ProcessEngine:
         devices: Sequence[DeviceProbe] = (),
         log_limit_bytes: int = GIB,
         pids_limit: int = 0,
+        disk_reserve_bytes: int = RESERVE_BYTES,
         cgroup_root: Path = CGROUPS,
         boot_id_path: Path = BOOT_ID,
         server_path: str | None = None,
@@ -60,6 +65,7 @@ class ProcessEngine:
         prepare_roots(roots)
         path = os.environ.get("PATH", "") if server_path is None else server_path
         self._layout = layout
+        self._disk = Disk(layout.data, disk_reserve_bytes)
         self._probes = tuple(devices)
         self._machine = Machine(
             layout=layout,
@@ -85,7 +91,7 @@ class ProcessEngine:
     def nodes(self) -> Sequence[Node]:
         cards = self._cards.name_holders([card for probe in self._probes for card in probe.look()])
         cpu, memory = this_machine.cpu_milli(self._cgroup_root), this_machine.memory(self._cgroup_root)
-        return [Node(self._node, cpu, memory, tuple(cards))]
+        return [Node(self._node, cpu, memory, tuple(cards), self._disk.state())]
 
     def launch(self, request: LaunchRequest) -> str:
         self._refuse_what_cannot_be(request)
@@ -97,7 +103,8 @@ class ProcessEngine:
         try:
             self._prepare(request, folder)
         except OSError as problem:
-            raise _launch_failed(request.id, f"its folder could not be made: {problem}") from problem
+            log.warning("the folder of %s could not be made: %s", request.id, problem)
+            raise _launch_failed(request.id, f"its folder could not be made: {problem.strerror}") from problem
         self._start(request.id, folder)
         return handle
 
