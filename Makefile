@@ -22,12 +22,12 @@ YARD  := env -u YARD_URL -u YARD_TOKEN YARD_DATA="$(YARD_DATA)" $(BIN)/yard
 CHECK := src tests $(wildcard lab)
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop test check bench soak clean system-packages name-yard
+.PHONY: help run stop test check bench soak web web-check clean system-packages name-yard
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 14
 
-run: .venv/.server name-yard ## set up and start the platform in the background
+run: .venv/.server name-yard .venv/.console ## set up and start the platform in the background
 	@if $(YARD) whoami >/dev/null 2>&1; then \
 	  echo "gpuyard is already running ($(YARD_DATA))."; \
 	  echo "gpuyard 已经在运行（$(YARD_DATA)）。"; \
@@ -47,16 +47,20 @@ stop: .venv/.server ## stop the platform; running work goes on
 	@if $(YARD) whoami >/dev/null 2>&1; then $(YARD) down --data "$(YARD_DATA)"; \
 	else echo "gpuyard is not running ($(YARD_DATA)). / gpuyard 没有运行。"; fi
 
-test: .venv/.dev system-packages $(if $(TORCH),.venv/.torch-$(TORCH)) ## set up and run the tests
+test: .venv/.dev system-packages .venv/.console $(if $(TORCH),.venv/.torch-$(TORCH)) ## set up and run the tests
 	$(BIN)/python -m pytest -m "not soak"
 
-check: .venv/.dev ## lint, format and types
+check: .venv/.dev web-check ## lint, format and types
 	$(BIN)/ruff check $(CHECK)
 	$(BIN)/ruff format --check $(CHECK)
 	$(BIN)/mypy $(CHECK)
 
-bench: .venv/.dev system-packages ## measure the promises made about speed
+bench: .venv/.dev system-packages .venv/.console ## measure the promises made about speed
 	$(BIN)/python -m lab.bench
+
+web: ## build the console (needs Node 20 or newer)
+	@rm -f .venv/.console
+	@$(MAKE) --no-print-directory .venv/.console
 
 soak: .venv/.dev system-packages ## the long runs: hundreds of kills on both databases
 	$(BIN)/python -m pytest -m soak --timeout=0
@@ -66,7 +70,7 @@ clean: ## remove what the other targets made here (never the data)
 	  echo "gpuyard is running from here; \`make stop\` first."; exit 1; fi
 	@for link in /usr/local/bin/yard "$(HOME)/.local/bin/yard"; do \
 	  if [ "$$(readlink "$$link")" = "$(CURDIR)/$(BIN)/yard" ]; then rm -f "$$link"; fi; done
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build dist web/build web/node_modules src/gpuyard/console/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests $(wildcard lab) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
@@ -92,6 +96,40 @@ clean: ## remove what the other targets made here (never the data)
 	@echo "Installing gpuyard (server, dev) into .venv"
 	@$(PIP) install -e ".[server,dev]"
 	@touch $@ .venv/.server
+
+# The console is built where Node is; without it the server runs all the same and says how to get one.
+NODE_IS_NEW := $(shell node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null && echo yes)
+WEB_SOURCES := $(shell find web/src web/public web/*.json web/*.ts web/*.html -type f -not -name schema.d.ts 2>/dev/null)
+NPM         := npm --prefix web --no-fund --no-audit --no-update-notifier --loglevel=error
+
+# Not `npm ci`: it wants every platform's build of every tool in the lock file, and a registry may hold only some.
+.venv/.npm: .venv/.made web/package.json web/package-lock.json
+	@echo "Installing what the console is built with"
+	@$(NPM) install --no-save >/dev/null
+	@touch $@
+
+# Types of the api, from its own description.
+.venv/.api-types: .venv/.server .venv/.npm $(wildcard src/gpuyard/api/*.py src/gpuyard/domain/*.py)
+	@mkdir -p web/build && $(BIN)/python -m gpuyard.api.published > web/build/openapi.json
+	@$(NPM) run --silent types >/dev/null
+	@touch $@
+
+ifeq ($(NODE_IS_NEW),yes)
+.venv/.console: .venv/.api-types $(WEB_SOURCES)
+	@echo "Building the console"
+	@$(NPM) run --silent build -- --logLevel warn
+	@touch $@
+
+web-check: .venv/.api-types
+	$(NPM) run --silent check
+	$(NPM) run --silent test
+else
+.venv/.console: .venv/.made
+	@echo "!! Node 20 or newer is missing: the console is not built. / 缺少 Node 20 或更新版本：未构建控制台。"
+
+web-check:
+	@echo "!! Node 20 or newer is missing: the console is not checked."
+endif
 
 # A real framework for the tests that train. It is large, so only where it is asked for: make test TORCH=2.13.0
 .venv/.torch-$(TORCH): .venv/.dev

@@ -1,0 +1,65 @@
+"""The console in a real browser, on real platforms. Pictures of what was seen are kept in `screenshots/`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from tests.console.visits import PATIENCE_MS, Visits
+
+from gpuyard.console.serving import BUILT
+
+PICTURES = Path(__file__).parents[2] / "screenshots"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Said aloud, and `make test` builds and installs what is missing."""
+    here = Path(__file__).parent
+    missing = "chromium is not installed" if shutil.which("chromium") is None else ""
+    missing = missing or ("" if (BUILT / "index.html").is_file() else "the console is not built: make web")
+    for item in items:
+        if missing and here in item.path.parents:
+            item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=["en", "zh"])
+def language(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def visits(browser: Browser) -> Iterator[Callable[..., Visits]]:
+    """`visits("zh")` opens a browser of somebody who reads Chinese. At the end no page may have complained."""
+    opened: list[tuple[BrowserContext, Visits]] = []
+
+    def begin(language: str = "en", width: int = 1280, height: int = 900, dark: bool = False) -> Visits:
+        context = browser.new_context(
+            locale="zh-CN" if language == "zh" else "en-GB",
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            timezone_id="Asia/Shanghai",
+        )
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        context.set_default_timeout(PATIENCE_MS)
+        page: Page = context.new_page()
+        visit = Visits(page, language, PICTURES)
+        opened.append((context, visit))
+        return visit
+
+    yield begin
+    complaints = [complaint for _, visit in opened for complaint in visit.complaints]
+    for context, _ in opened:
+        context.close()
+    assert complaints == []

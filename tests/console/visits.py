@@ -1,0 +1,55 @@
+"""Somebody's browser, and what they do in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import ConsoleMessage, Page, expect
+
+PATIENCE_MS = 60_000  # the machine may be busy
+# A connection that was cut on purpose is told by the browser itself; whoever cuts it adds its own words here.
+LOGGED_OUT = re.compile(r"status of 401 \(Unauthorized\).*/api/v1/whoami|/api/v1/whoami.*401")
+
+
+@dataclass
+class Visits:
+    """One person's pages. Everything that a page complains about in the browser's console is kept."""
+
+    page: Page
+    language: str
+    pictures: Path
+    expected: list[re.Pattern[str]] = field(default_factory=lambda: [LOGGED_OUT])
+    heard: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", self._hear)
+        self.page.on("pageerror", lambda error: self.heard.append(f"failed: {error}"))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            where = message.location.get("url", "") if message.location else ""
+            self.heard.append(f"{message.type}: {message.text} {where}")
+
+    @property
+    def complaints(self) -> Sequence[str]:
+        return [one for one in self.heard if not any(known.search(one) for known in self.expected)]
+
+    def say(self, en: str, zh: str) -> str:
+        """The words of this person's language."""
+        return zh if self.language == "zh" else en
+
+    def log_in(self, url: str, name: str, password: str, path: str = "/") -> None:
+        self.page.goto(url + path)
+        self.page.get_by_label(self.say("Name", "用户名")).fill(name)
+        self.page.get_by_label(self.say("Password", "密码"), exact=True).fill(password)
+        self.page.get_by_role("button", name=self.say("Log in", "登录")).click()
+
+    def is_inside(self) -> None:
+        expect(self.page.get_by_role("navigation")).to_be_visible()
+
+    def picture(self, name: str) -> None:
+        self.pictures.mkdir(exist_ok=True)
+        self.page.screenshot(path=self.pictures / f"{name}-{self.language}.png", full_page=True)

@@ -1,0 +1,3 @@
+export default function NodesPage() {
+  return <div className="page" />;
+}

@@ -1,0 +1,3 @@
+export default function WorkloadsPage() {
+  return <div className="page" />;
+}

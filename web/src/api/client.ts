@@ -1,0 +1,73 @@
+/** The one way to the server: typed by its own description, in the user's language, with words for what goes wrong. */
+import createClient, { type Middleware } from "openapi-fetch";
+import { currentLanguage } from "@/words";
+import type { components, paths } from "./schema";
+
+export type Schemas = components["schemas"];
+export type Problem = Schemas["ProblemOut"];
+
+/** A refusal, in the server's words. `problems` says where in what was sent. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly problems: readonly Problem[],
+    readonly facts: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(message);
+  }
+}
+
+/** The server did not answer at all. */
+export class Unreachable extends Error {}
+
+let csrf = "";
+export function keepCsrf(token: string | null | undefined): void {
+  csrf = token ?? "";
+}
+
+type Listener = () => void;
+const whenLoggedOut = new Set<Listener>();
+export function onLoggedOut(listener: Listener): () => void {
+  whenLoggedOut.add(listener);
+  return () => whenLoggedOut.delete(listener);
+}
+
+const asks: Middleware = {
+  onRequest({ request }) {
+    request.headers.set("Accept-Language", currentLanguage());
+    if (request.method !== "GET" && csrf) request.headers.set("X-CSRF-Token", csrf);
+    return request;
+  },
+  onResponse({ response, schemaPath }) {
+    if (response.status === 401 && schemaPath !== "/api/v1/login") for (const told of whenLoggedOut) told();
+  },
+};
+
+export const api = createClient<paths>({ baseUrl: "", credentials: "same-origin" });
+api.use(asks);
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** `await asked(api.GET(...))`: what was asked for, or a Refusal to show. */
+export async function asked<T>(call: Promise<Answer<T>>): Promise<T> {
+  let answer: Answer<T>;
+  try {
+    answer = await call;
+  } catch (trouble) {
+    throw new Unreachable(String(trouble));
+  }
+  if (!answer.response.ok) throw refusalOf(answer.response.status, answer.error);
+  return answer.data as T;
+}
+
+export function refusalOf(status: number, body: unknown): Refusal {
+  const error = (body as Partial<Schemas["ErrorOut"]> | undefined)?.error;
+  if (!error) return new Refusal(status, "unknown", `HTTP ${status}`, []);
+  return new Refusal(status, error.code, error.message, error.problems ?? [], error.facts);
+}

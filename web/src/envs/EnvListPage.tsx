@@ -1,0 +1,3 @@
+export default function EnvListPage() {
+  return <div className="page" />;
+}

@@ -1,0 +1,3 @@
+export default function EnvPage() {
+  return <div className="page" />;
+}

@@ -1,0 +1,3 @@
+export default function NewEnvPage() {
+  return <div className="page" />;
+}

@@ -1,0 +1,3 @@
+export default function JobListPage() {
+  return <div className="page" />;
+}

@@ -1,0 +1,3 @@
+export default function NewJobPage() {
+  return <div className="page" />;
+}

@@ -1,0 +1,3 @@
+export default function OverviewPage() {
+  return <div className="page" />;
+}

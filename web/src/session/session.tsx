@@ -1,0 +1,65 @@
+/** Who is logged in. Pages below may count on it. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, lazy, type ReactNode, Suspense, useContext, useEffect, useMemo } from "react";
+import { api, asked, keepCsrf, onLoggedOut, Refusal, type Schemas } from "@/api/client";
+import { NewsProvider } from "@/api/news";
+import { Trouble } from "@/look/parts";
+
+export type Who = Schemas["WhoAmIOut"];
+
+interface Session {
+  who: Who;
+  logOut: () => Promise<void>;
+}
+
+const SessionContext = createContext<Session | null>(null);
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (!session) throw new Error("nobody is logged in here");
+  return session;
+}
+
+const LoginPage = lazy(() => import("./LoginPage"));
+const FirstPasswordPage = lazy(() => import("./FirstPasswordPage"));
+
+/** null: nobody is logged in. */
+async function whoAmI(): Promise<Who | null> {
+  try {
+    const who = await asked(api.GET("/api/v1/whoami"));
+    keepCsrf(who.csrf);
+    return who;
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 401) return null;
+    throw error;
+  }
+}
+
+/** Shows the login, the first change of the password, or what is asked for: the address stays the same. */
+export function SessionGate({ children }: { children: ReactNode }) {
+  const client = useQueryClient();
+  const { data: who, error, refetch } = useQuery({ queryKey: ["who"], queryFn: whoAmI, staleTime: Infinity, retry: 1 });
+  useEffect(() => onLoggedOut(() => client.setQueryData(["who"], null)), [client]);
+  const session = useMemo(
+    () =>
+      who && {
+        who,
+        logOut: async () => {
+          await asked(api.POST("/api/v1/logout"));
+          client.clear();
+          location.assign("/");
+        },
+      },
+    [who, client],
+  );
+  if (error) return <div className="page"><Trouble error={error} again={() => void refetch()} /></div>;
+  if (who === undefined) return <div aria-busy="true" />;
+  const logged = () => void refetch();
+  if (!session) return <Suspense><LoginPage onLogin={logged} /></Suspense>;
+  if (session.who.user.must_change_password) return <Suspense><FirstPasswordPage onDone={logged} /></Suspense>;
+  return (
+    <SessionContext.Provider value={session}>
+      <NewsProvider version={session.who.version}>{children}</NewsProvider>
+    </SessionContext.Provider>
+  );
+}
