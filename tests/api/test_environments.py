@@ -85,7 +85,8 @@ def test_stop_frees_it_and_start_can_move_it_to_the_cpu_and_back(server: Yard) -
         back = edda.post("/api/v1/envs/moves/start", json={"set": {"cards": 1, "memory": "8G"}})
         assert (back.json()["cards"], back.json()["memory"]) == (1, 8 << 30)
         story = edda.get(f"/api/v1/workloads/{made['id']}/events").json()["items"]
-        assert [line["code"] for line in story].count("story.asked_anew") == 2
+        changes = [line["facts"]["changes"] for line in story if line["code"] == "story.asked_anew"]
+        assert changes == ["cards=0, device=-", "cards=1, device=nvidia, memory=8G"]
 
 
 def test_a_running_one_is_not_changed_and_starting_it_again_changes_nothing(server: Yard) -> None:

@@ -218,10 +218,14 @@ def _ask_anew(caller: Caller, conn: Connection, env: Workload, spec: Spec) -> No
     before, after = native.write_workplace(env.spec), native.write_workplace(spec)
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     by = caller.actor.name
-    changes = json.dumps({key: after.get(key) for key in keys}, ensure_ascii=False)
+    changes = ", ".join(f"{key}={_shown(after.get(key, 0 if key == 'cards' else '-'))}" for key in keys)
     told = [StoryEvent(caller.now, because(Code.ASKED_ANEW, changes=changes), env.state, env.attempts_made, by)]
     if not rows.amend(conn, env, spec, told if keys else [], asked_at=caller.now):
         raise Conflict(because(Code.GENERATION_MOVED, what="workplace"))
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _seconds(text: Any) -> float | None:

@@ -50,7 +50,7 @@ CONTAINERS: dict[str, tuple[str, str]] = {
         "工具箱已构建：任何镜像都可使用 Lab、VS Code 和 SSH",
     ),
     "doctor.no_toolbox": (
-        "the toolbox is not built: images without Jupyter, VS Code or Python of their own need it. yard toolbox build",
-        "工具箱尚未构建：自身没有 Jupyter、VS Code 或 Python 的镜像需要它。请执行 yard toolbox build",
+        "the toolbox is not built: JupyterLab and VS Code come from it, and containers need it. yard toolbox build",
+        "工具箱尚未构建：JupyterLab 和 VS Code 由它提供，容器也需要它。请执行 yard toolbox build",
     ),
 }

@@ -116,8 +116,8 @@ ENV: dict[str, tuple[str, str]] = {
     ),
     "env.never": ("off", "关闭"),
     "env.never_as_asked": (
-        "{name} stays as it is: with this it would never start. {reason}\n  do it all the same with: --force",
-        "{name} 保持不变：按此要求永远无法启动。{reason}\n  仍要这样做：--force",
+        "{name} stays as it is, since with this: {reason}\n  do it all the same with: --force",
+        "{name} 保持不变。{reason}\n  仍要这样做：--force",
     ),
     "env.never_starts": (
         "waiting would not help. Ask for less: yard env restart {name} --cards N   Or remove it: yard env rm {name}",

@@ -58,7 +58,7 @@ def fields(env: Env) -> Iterator[tuple[str, str]]:
     yield "shm", "" if env.shm is None else show_bytes(env.shm)
     yield "node", env.node or ""
     yield "running since", local_time(env.started_at)
-    yield "timer", local_time(env.stop_at) or say("env.never")
+    yield "timer", local_time(env.stop_at if env.state != "paused" else None) or say("env.never")
     yield "idle", say("env.never") if env.idle_seconds is None else short_time(env.idle_seconds)
     yield "last used", local_time(env.used_at)
     yield from _ways_in(env)

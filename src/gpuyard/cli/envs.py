@@ -19,6 +19,7 @@ from gpuyard.cli.output import local_time, note, print_fields, print_json, print
 from gpuyard.cli.phrases import say
 from gpuyard.cli.run import environment_of, number_or_text
 from gpuyard.cli.shared import open_client, output_option, print_listing
+from gpuyard.cli.taken import never_in_words
 from gpuyard.domain.reasons import NEVER_STARTS
 from gpuyard.sdk.errors import YardApiError
 
@@ -266,7 +267,7 @@ def _unless_never(found: Env, begin: Callable[[], Env]) -> Env:
         return begin()
     except YardApiError as error:
         if error.code in _NEVER:
-            raise Refused(say("env.never_as_asked", name=found.name, reason=words_of(error))) from error
+            raise Refused(say("env.never_as_asked", name=found.name, reason=never_in_words(words_of(error)))) from error
         raise
 
 
