@@ -28,7 +28,7 @@ def address(yard: Yard) -> str:
 def test_someone_new_chooses_a_password_before_anything_else(
     yard: Platform, visits: Callable[..., Visits], language: str
 ) -> None:
-    given = json.loads(yard.good("user", "add", f"new{language}", "-o", "json"))["password"]
+    given = json.loads(yard.good("user", "create", f"new{language}", "-o", "json"))["password"]
     visit = visits(language)
     page, say = visit.page, visit.say
     visit.log_in(address(yard), f"new{language}", given)

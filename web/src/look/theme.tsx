@@ -59,6 +59,7 @@ export function LookProvider({ children }: { children: ReactNode }) {
     <LookContext.Provider value={looking}>
       <ConfigProvider
         locale={language === "zh" ? zhCN : enUS}
+        button={{ autoInsertSpace: false }}
         theme={{
           algorithm: dark ? ant.darkAlgorithm : ant.defaultAlgorithm,
           token: {
