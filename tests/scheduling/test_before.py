@@ -79,6 +79,13 @@ def test_it_came_first() -> None:
     assert told(mine, a_past(THEIRS)).rule == because(Code.RULE_AGE, mine=200.0, theirs=100.0)
 
 
+def test_at_the_top_it_was_age_whoever_had_used_less() -> None:
+    turn, uses = {**TURN, "priority": 1000, "group_use": 1.0}, {"speech": 5.0}
+    mine = a_past(a_job("mine", at=100.0, priority=1000), placed(300.0, turn=turn, uses=uses))
+    theirs = a_past(a_job("theirs", at=200.0, priority=1000, group="speech"), a_line(210.0, BUSY))
+    assert told(mine, theirs).rule == because(Code.RULE_AGE, mine=200.0, theirs=100.0)
+
+
 def test_it_is_the_other_way_round() -> None:
     mine, theirs = a_past(MINE, placed(300.0, turn=TURN)), a_past(THEIRS)
     assert told(theirs, mine) == told(mine, theirs)

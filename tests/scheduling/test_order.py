@@ -77,6 +77,19 @@ def test_use_that_differs_little_counts_as_equal_and_the_older_comes_first() -> 
     assert first(asked(jobs, past=past)) == "older00001"
 
 
+def test_at_the_top_where_waiting_raises_no_further_only_age_counts() -> None:
+    """Among groups and inside one: whoever has waited that long is passed by nobody who came later."""
+    hour = Policy(order=Ordering(age_every=HOUR, age_points=100))
+    past: Past = {("vision", None): PastUse(10 * HOUR, 6 * HOUR), ("vision", "ann"): PastUse(10 * HOUR, 6 * HOUR)}
+    heavy = a_job("heavy00001", cards=1, at=1000)
+    for other in (
+        a_job("light00001", cards=1, at=2000, group="speech"),
+        a_job("light00001", cards=1, at=2000, owner="bob"),
+    ):
+        assert first(asked([heavy, other], past=past, policy=hour, now=5 * HOUR)) == "light00001"
+        assert first(asked([heavy, other], past=past, policy=hour, now=6 * HOUR)) == "heavy00001"
+
+
 def test_a_higher_priority_comes_before_less_use() -> None:
     past: Past = {("vision", None): PastUse(100 * HOUR, 1000.0)}
     jobs = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.workload import State, StoryEvent, Workload
+from gpuyard.domain.workload import MAX_PRIORITY, State, StoryEvent, Workload
 from gpuyard.scheduling.snapshot import Ahead
 
 # Lines of a story that tell what kept it from starting. All other lines tell of something else.
@@ -149,7 +149,8 @@ def _by_numbers(first: Workload, other: Workload, placed: StoryEvent, raised: Ra
         return because(Code.RULE_PRIORITY, mine=mine, theirs=theirs, waited=waited, points=max(0, points))
     if theirs < mine:
         return None
-    return _by_share(first, other, placed, told) or _by_age(first, other)
+    by_share = _by_share(first, other, placed, told) if theirs < MAX_PRIORITY else None
+    return by_share or _by_age(first, other)
 
 
 def _guaranteed(placed: StoryEvent) -> dict[str, Any]:

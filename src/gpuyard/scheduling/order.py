@@ -3,7 +3,8 @@
 Among groups: work within a group's guarantee, then the admin's people, then priority (raised by waiting), then the
 group that used less, then age; the id last, so that the answer never depends on chance. Inside a group its own order
 counts: the admin's people, priority, and only then what stays within the guarantee; then the person who used less, then
-age. A group that is strictly first in, first out knows only age inside.
+age. At the top, where waiting raises a priority no further, use does not count: only age. A group that is strictly
+first in, first out knows only age inside.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ def inside_head(head: Head) -> Head:
     return (place, priority, guaranteed)
 
 
+def counted(head: Head, level: int) -> int:
+    """The level of use, as far as it counts. At the top it does not: whoever has waited that long is passed by nobody
+    who came later. Else groups that used less in turn would take what a large one gathers, again and again."""
+    return level if -head[2] < MAX_PRIORITY else 0
+
+
 class Turns:
     """The numbers of one pass: they move as the pass gives things out."""
 
@@ -66,12 +73,14 @@ class Turns:
         group = self._books.groups.get(batch.group)
         if group is not None and group.fifo:
             return ((0, 0, 0), 0, submitted, id)
-        return (inside_head(self._head(batch, submitted)), self._level((batch.group, batch.owner)), submitted, id)
+        head = self._head(batch, submitted)
+        return (inside_head(head), counted(head, self.level((batch.group, batch.owner))), submitted, id)
 
     def among(self, batch: Batch, position: int) -> Key:
         """The place of its group among the groups, while it is the group's next."""
         submitted, id = batch.jobs[position]
-        return (self._head(batch, submitted), self._level((batch.group, None)), submitted, id)
+        head = self._head(batch, submitted)
+        return (head, counted(head, self.level((batch.group, None))), submitted, id)
 
     def turn(self, batch: Batch, position: int) -> Turn:
         return Turn(
@@ -120,7 +129,7 @@ class Turns:
             [r for r, amount in batch.amounts.items() if amount and r in common] if self._is_guaranteed(batch) else []
         )
 
-    def _level(self, person: Person) -> int:
+    def level(self, person: Person) -> int:
         return level(self.hours(person), self._rule.tolerance) if self._rule.fair_share else 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.scheduling.line import Batch
-from gpuyard.scheduling.order import Head, Key, inside_head, raised
+from gpuyard.scheduling.order import Head, Key, counted, inside_head, raised
 from gpuyard.scheduling.snapshot import Ahead
 
 if TYPE_CHECKING:
@@ -88,19 +88,22 @@ class Queue:
         """All of a batch from here on. They differ by age alone, so most of their keys is worked out once."""
         one = self._one
         rule, now = one.books.policy.order, one.now
-        (guaranteed, person, priority), level, _, _ = one.turns.among(batch, first)
+        guaranteed, person, priority = one.turns.among(batch, first)[0]
+        level = one.turns.level((batch.group, None))
         group = one.books.groups.get(batch.group)
         who, fifo = (batch.group, batch.owner), group is not None and group.fifo
         if who not in self._levels:
-            self._levels[who] = one.turns.inside(batch, first)[1]
+            self._levels[who] = one.turns.level(who)
         head, mine = (guaranteed, person, priority), self._levels[who]
         for position in range(first, len(batch.jobs)):
             submitted, id = batch.jobs[position]
             priority = -raised(batch.priority, submitted, now, rule)
             if priority != head[2]:
                 head = (guaranteed, person, priority)
-            inside: Key = (NO_HEAD, 0, submitted, id) if fifo else (inside_head(head), mine, submitted, id)
-            yield Place(inside, (head, level, submitted, id), batch, position)
+            inside: Key = (NO_HEAD, 0, submitted, id)
+            if not fifo:
+                inside = (inside_head(head), counted(head, mine), submitted, id)
+            yield Place(inside, (head, counted(head, level), submitted, id), batch, position)
 
     def in_order(self) -> list[str]:
         """All that wait and can start some day, in the order in which they are asked."""
