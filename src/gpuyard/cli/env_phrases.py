@@ -110,6 +110,19 @@ ENV: dict[str, tuple[str, str]] = {
     ),
     "env.none": ("no dev environments; create one: yard env create dev", "还没有开发环境；创建：yard env create dev"),
     "env.timer_set": ("{name}: timer {timer}, idle {idle}", "{name}：定时停止 {timer}，空闲停止 {idle}"),
+    "opt.env_other_image": (
+        "another image: a fresh start, what is installed in it goes",
+        "换成另一个镜像：重新开始，已安装的内容会丢失",
+    ),
+    "env.ask_image": (
+        "With {image} it starts afresh: what is installed in {name} is thrown away. Files in your home and in shares "
+        "stay. Go on?",
+        "换成 {image} 会重新开始：{name} 中安装的内容会丢失，个人目录和共享目录中的文件会保留。继续吗？",
+    ),
+    "env.image_unasked": (
+        "with another image what is installed in it is thrown away, and there is no terminal to ask on; say --yes",
+        "换镜像会丢失已安装的内容，而且没有终端可供询问；请加上 --yes",
+    ),
     "env.rm_unasked": (
         "there is no terminal to ask on, so nothing was removed; to remove {names} say --yes",
         "没有终端可供询问，未删除任何内容；要删除 {names}，请加上 --yes",

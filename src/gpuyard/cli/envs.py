@@ -55,7 +55,6 @@ def _resources(command: Any) -> Any:
         click.option("--model", "models", multiple=True, metavar="MODEL", help=say("opt.model")),
         click.option("--device", metavar="T", help=say("opt.device")),
         click.option("--cards", metavar="N", help=say("opt.env_cards")),
-        click.option("--image", metavar="I", help=say("opt.image")),
     ):
         command = option(command)
     return command
@@ -67,8 +66,10 @@ def _starting(command: Any) -> Any:
         output_option,
         click.option("--detach", is_flag=True, help=say("opt.env_detach")),
         click.option("--force", is_flag=True, help=say("opt.env_force")),
+        click.option("--yes", is_flag=True, help=say("opt.env_yes")),
         click.option("--timer", metavar="T", help=say("opt.timer")),
         _resources,
+        click.option("--image", metavar="I", help=say("opt.env_other_image")),
         _name,
     ):
         command = option(command)
@@ -82,6 +83,7 @@ def env() -> None:
 
 @env.command(help=say("env.create"), epilog=say("env.create.examples"))
 @_name
+@click.option("--image", metavar="I", help=say("opt.image"))
 @_resources
 @click.option("--env", "variables", multiple=True, metavar="K=V", help=say("opt.env"))
 @click.option("--port", "ports", multiple=True, metavar="P", type=click.IntRange(1, 65535), help=say("opt.env_port"))
@@ -244,8 +246,9 @@ def stop(names: tuple[str, ...], detach: bool, output: str) -> None:
 
 @env.command(help=say("env.start"))
 @_starting
-def start(name: str, timer: str | None, force: bool, detach: bool, output: str, **asked: Any) -> int:
+def start(name: str, timer: str | None, yes: bool, force: bool, detach: bool, output: str, **asked: Any) -> int:
     found = _find(open_client(), name)
+    _ask_about_image(found, asked.get("image"), yes)
     if found.state == "stopping" and found.wanted == "pause":  # just asked to stop, or idle for too long
         _tell(found)
         found = found.wait()
@@ -255,10 +258,27 @@ def start(name: str, timer: str | None, force: bool, detach: bool, output: str, 
 
 @env.command(help=say("env.restart"))
 @_starting
-def restart(name: str, timer: str | None, force: bool, detach: bool, output: str, **asked: Any) -> int:
+def restart(name: str, timer: str | None, yes: bool, force: bool, detach: bool, output: str, **asked: Any) -> int:
     found, wanted = _find(open_client(), name), _wanted(asked)
+    _ask_about_image(found, asked.get("image"), yes)
     again = _unless_never(found, lambda: found.restart(wanted, timer=timer, force=force, told=_tell))
     return _tell_start(again, detach, output)
+
+
+def _ask_about_image(found: Env, image: str | None, yes: bool) -> None:
+    """Another image is a fresh start: it keeps nothing of what was installed."""
+    if image in (None, found.image) or found.image is None:
+        return
+    _ask(say("env.ask_image", name=found.name, image=printable(str(image))), say("env.image_unasked"), yes)
+
+
+def _ask(question: str, unasked: str, yes: bool) -> None:
+    """Whether something may be thrown away. Where nobody can be asked, only `--yes` is a yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refused(unasked, BAD_INPUT)
+    click.confirm(question, abort=True, err=True)
 
 
 def _unless_never(found: Env, begin: Callable[[], Env]) -> Env:
@@ -278,11 +298,9 @@ def _unless_never(found: Env, begin: Callable[[], Env]) -> Env:
 def rm(names: tuple[str, ...], yes: bool, detach: bool) -> None:
     client = open_client()
     found = [_find(client, name) for name in names]
-    if not yes and not sys.stdin.isatty():
-        raise Refused(say("env.rm_unasked", names=", ".join(one.name for one in found)), BAD_INPUT)
+    unasked = say("env.rm_unasked", names=", ".join(one.name for one in found))
     for one in found:
-        if not yes:
-            click.confirm(say("env.ask_rm", name=one.name), abort=True, err=True)
+        _ask(say("env.ask_rm", name=one.name), unasked, yes)
         one.remove()
         if not detach:
             one.wait_gone()
