@@ -148,7 +148,7 @@ system-packages:
 	if [ -n "$$missing" ] || ! [ -e /usr/lib/podman/netavark ]; then $(call apt-install,$(CONTAINERS)) || true; fi
 	@missing=""; for program in chromium debootstrap g++ make krb5-config; do \
 	  PATH="$$PATH:/usr/sbin:/sbin" command -v $$program >/dev/null || missing=yes; done; \
-	if [ -n "$$missing" ]; then $(call apt-install,$(WORKPLACES)) || true; fi
+	if [ -n "$$missing" ] || ! [ -d /usr/share/fonts/truetype/wqy ]; then $(call apt-install,$(WORKPLACES)) || true; fi
 
 define apt-install
 { if [ -n "$(ROOT)" ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null; then \
@@ -163,7 +163,7 @@ endef
 # What running work in containers needs.
 CONTAINERS := podman runc netavark aardvark-dns iptables busybox-static
 # For the toolbox, an image to try it in, and a browser to visit it with.
-WORKPLACES := chromium debootstrap g++ make libkrb5-dev
+WORKPLACES := chromium fonts-wqy-microhei debootstrap g++ make libkrb5-dev
 
 # `yard` by name: a link where programs are looked for, unless another program already has the name there.
 name-yard: .venv/.server

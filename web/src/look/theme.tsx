@@ -68,6 +68,9 @@ export function LookProvider({ children }: { children: ReactNode }) {
             colorTextSecondary: dark ? "#b6bcc6" : "#4a5361",
             colorTextTertiary: dark ? "#a3aab6" : "#5a6372",
             colorTextPlaceholder: dark ? "#9aa2ae" : "#666f7d",
+            colorError: dark ? "#ff7b72" : "#c02b2b",
+            colorWarning: dark ? "#f0b145" : "#9a5b00",
+            colorSuccess: dark ? "#4cc76a" : "#1a7f37",
             borderRadius: 6,
           },
         }}
