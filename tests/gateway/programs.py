@@ -97,6 +97,9 @@ class Handler(socketserver.StreamRequestHandler):
         elif path == "/cookies":
             say(b"HTTP/1.1 200 OK\r\nSet-Cookie: session=1; Domain=localhost; Path=/\r\n")
             say(b"Set-Cookie: yard_gate=stolen; Path=/\r\nSet-Cookie: plain=2\r\nContent-Length: 0\r\n\r\n")
+        elif path == "/framing":
+            say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Frame-Options: SAMEORIGIN\r\nContent-Security-Policy: ")
+            say(b"script-src 'self'; frame-ancestors *; report-uri /r, img-src *, frame-ancestors 'self'\r\n\r\n")
         elif path == "/redirect":
             say(b"HTTP/1.1 301 Moved\r\nLocation: /there\r\nCache-Control: max-age=9999\r\nContent-Length: 0\r\n\r\n")
         elif path == "/early":

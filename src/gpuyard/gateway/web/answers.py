@@ -1,4 +1,4 @@
-"""The gateway's own answers: small pages and JSON, always whole, never kept by anybody, never inside a frame."""
+"""The gateway's own answers: small pages and JSON, always whole, never kept by anybody, framed by the console only."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from string import Template
 
 from gpuyard import words
 from gpuyard.domain import errors
+from gpuyard.gateway.web.framing import NOBODY
 from gpuyard.gateway.web.heads import Request, write_head
 from gpuyard.gateway.web.texts import text
 
 HTML, JSON = "text/html; charset=utf-8", "application/json; charset=utf-8"
-STRICT = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+STRICT = "default-src 'none'; style-src 'self'; base-uri 'none'"
 STATUS: dict[type[errors.YardError], int] = {
     errors.BadInput: 400,
     errors.LoginNeeded: 401,
@@ -38,19 +39,25 @@ class OwnAnswer:
     headers: list[tuple[str, str]] = field(default_factory=list)
     policy: str = STRICT
     kept_seconds: int = 0  # how long a browser may keep it
+    is_alone: bool = False  # never inside another page: something secret is typed into it
 
-    def to_bytes(self, *, with_body: bool, stays_open: bool, https_for_good: bool = False) -> bytes:
+    def to_bytes(
+        self, *, with_body: bool, stays_open: bool, https_for_good: bool = False, shown_by: str = NOBODY
+    ) -> bytes:
+        """`shown_by`: whose pages may show it."""
+        shown_by = NOBODY if self.is_alone else shown_by
         fields = [
             ("Content-Type", self.type),
             ("Content-Length", str(len(self.body))),
             ("Cache-Control", f"private, max-age={self.kept_seconds}" if self.kept_seconds else "no-store"),
-            ("Content-Security-Policy", self.policy),
+            ("Content-Security-Policy", f"{self.policy}; frame-ancestors {shown_by}"),
             ("X-Content-Type-Options", "nosniff"),
-            ("X-Frame-Options", "DENY"),
             ("Referrer-Policy", "same-origin"),  # not even the address of a page of ours is told to others
             ("Cross-Origin-Opener-Policy", "same-origin"),
             *self.headers,
         ]
+        if shown_by == NOBODY:
+            fields.append(("X-Frame-Options", "DENY"))
         if https_for_good:
             fields.append(("Strict-Transport-Security", "max-age=31536000"))
         if not stays_open:

@@ -164,9 +164,13 @@ class Connection(asyncio.Protocol):
     def answer(self, answer: OwnAnswer, request: Request, *, body_read: bool = True) -> None:
         keep = request.stays_open and body_read and not self.web.stopping and not request.wants_websocket
         if not self.is_gone:
-            for_good = self.web.is_https_for_good
-            with_body = request.method != b"HEAD"
-            self.transport.write(answer.to_bytes(with_body=with_body, stays_open=keep, https_for_good=for_good))
+            told = answer.to_bytes(
+                with_body=request.method != b"HEAD",
+                stays_open=keep,
+                https_for_good=self.web.is_https_for_good,
+                shown_by=self.web.framing.ancestors,
+            )
+            self.transport.write(told)
         self.finished(keep, unread=not body_read)
 
     def finished(self, keep: bool, *, unread: bool = False) -> None:

@@ -21,6 +21,7 @@ from gpuyard.gateway.web.bodies import (
     body_of_request,
     chunks,
 )
+from gpuyard.gateway.web.framing import is_framed
 from gpuyard.gateway.web.gate import Permit, Target
 from gpuyard.gateway.web.heads import HEAD_BYTES, Answer, BadHead, Request, read_answer
 from gpuyard.gateway.web.reaching import NotThere
@@ -242,7 +243,8 @@ class Exchange:
         if not answer.stays_open and self.upstream is not None:
             self.upstream.last = True
         data, self._head = self._head, b""
-        self._pass_answer(data, head_outside(answer, self.route, framing))
+        shown, framed = self.web.framing.line, is_framed(self.request)
+        self._pass_answer(data, head_outside(answer, self.route, framing, shown, framed=framed))
 
     def _pass_answer(self, data: bytes, head: bytes = b"") -> None:
         """The head goes out with the first piece: every write costs as much as all the rest of a small answer."""

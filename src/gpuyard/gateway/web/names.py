@@ -13,7 +13,8 @@ _ABOUT_US = (b"x-forwarded-", b"x-yard-")
 _ABOUT_US_WHOLE = frozenset((b"forwarded", b"x-real-ip", b"x-original-url", b"x-rewrite-url"))
 # Looked at, and written anew if they go on at all.
 _HANDLED_IN = frozenset((b"cookie", b"authorization"))
-_HANDLED_OUT = frozenset((b"set-cookie", b"location"))
+_HANDLED_OUT = frozenset((b"set-cookie", b"location", b"content-security-policy"))
+_OURS_TO_SAY = frozenset((b"x-frame-options",))  # who may show it inside a page of theirs
 # With one name for all, a page could change more than its own place: how it is secured, cleared, or served.
 _SHARED_HOST = frozenset(
     (b"strict-transport-security", b"clear-site-data", b"alt-svc", b"service-worker-allowed", b"public-key-pins")
@@ -21,7 +22,8 @@ _SHARED_HOST = frozenset(
 _KEPT = frozenset((b"cache-control", b"expires", b"pragma"))
 _READ = HOP_BY_HOP | _HANDLED_IN | _HANDLED_OUT
 _ALSO_READ = frozenset(
-    b"host origin accept accept-language sec-fetch-site sec-websocket-key sec-websocket-version x-forwarded-for".split()
+    b"host origin accept accept-language sec-fetch-site sec-fetch-mode sec-fetch-dest sec-websocket-key "
+    b"sec-websocket-version x-forwarded-for accept-encoding".split()
 )
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 MOST_KNOWN, LONGEST_KNOWN = 4096, 64
@@ -40,7 +42,7 @@ class Name:
         about_us = plain.startswith(_ABOUT_US) or plain in _ABOUT_US_WHOLE
         self.small = small
         self.goes_in = not (aliased or about_us or small in HOP_BY_HOP or small in _HANDLED_IN)
-        self.goes_out = small not in HOP_BY_HOP and small not in _HANDLED_OUT
+        self.goes_out = small not in HOP_BY_HOP and small not in _HANDLED_OUT and small not in _OURS_TO_SAY
         self.is_of_host = small in _SHARED_HOST
         self.keeps = small in _KEPT
         self.is_read = small in _READ or small in _ALSO_READ

@@ -6,10 +6,11 @@ from gpuyard.gateway.web.heads import Request
 
 
 def is_own(request: Request, scheme: bytes) -> bool:
-    """Reading is open to all, as links must work. What changes something, and every WebSocket, must be of this host.
-    `scheme` is ours: with plain http there may be a proxy with TLS before us, with https there is nothing plain."""
+    """Reading is open to all, as links must work; but a page of another site may lead here, not load pieces from here.
+    What changes something, and every WebSocket, must be of this host. `scheme` is ours: with plain http there may be a
+    proxy with TLS before us, with https there is nothing plain."""
     if request.is_safe and not request.wants_websocket:
-        return True
+        return request.get(b"sec-fetch-site") != b"cross-site" or request.get(b"sec-fetch-mode") == b"navigate"
     given = request.all(b"origin")
     if len(given) == 1 and given[0] != b"null":
         own = request.host.lower()

@@ -21,6 +21,7 @@ from gpuyard.domain.workload import ID_RULE, State
 from gpuyard.gateway.web import answers, origins
 from gpuyard.gateway.web.answers import OwnAnswer, language_of, message, page, part, redirect
 from gpuyard.gateway.web.assets import asset, terminal_parts
+from gpuyard.gateway.web.framing import can_be_partitioned, comes_in_a_frame
 from gpuyard.gateway.web.gate import Proof
 from gpuyard.gateway.web.heads import Request
 from gpuyard.gateway.web.own import Reply
@@ -88,7 +89,9 @@ class OwnPages:
             entered = gates.exchange_code(conn, query.get("code", "")[:100], visit, now)
         if entered is None:
             return self._said(request, 403, "bad.code")
-        cookie = self._cookie(entered[1], asked.prefix + "/" if asked.prefix else "/", gates.GATE_SECONDS)
+        path = asked.prefix + "/" if asked.prefix else "/"
+        framed = comes_in_a_frame(request) and can_be_partitioned(self._context.doorway, request.host.decode("latin-1"))
+        cookie = self._cookie(entered[1], path, gates.GATE_SECONDS, framed=framed)
         return redirect(asked.prefix + safe_path(query.get("next", "/")), (cookie,))
 
     async def _terminal_page(self, request: Request, asked: Asked, visit: Visit, peer: str) -> OwnAnswer:
@@ -102,7 +105,7 @@ class OwnPages:
         )
         host = request.host.decode("latin-1")
         sources = f"connect-src 'self' ws://{host} wss://{host}; script-src 'self'; style-src 'self' 'unsafe-inline'"
-        policy = f"default-src 'none'; {sources}; font-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
+        policy = f"default-src 'none'; {sources}; font-src 'self' data:; base-uri 'none'"
         return OwnAnswer(200, filled.encode(), policy=policy)
 
     # --- on the gateway's own host ----------------------------------------------------------------------------------
@@ -214,7 +217,7 @@ class OwnPages:
             button=text("login.button", language),
         )
         body = page(request, text("title.login", language), content)
-        return OwnAnswer(status, body, policy=self._form_policy)
+        return OwnAnswer(status, body, policy=self._form_policy, is_alone=True)
 
     def _who_page(self, request: Request, actor: Actor) -> OwnAnswer:
         language = language_of(request)
@@ -222,7 +225,7 @@ class OwnPages:
         button = text("logout.button", language)
         form = f'<form method="post" action="/.yard/logout"><button>{button}</button></form>'
         content = f"<p>{who}</p>{_paragraph('login.open', request)}{form}"
-        return OwnAnswer(200, page(request, "gpuyard", content), policy=self._form_policy)
+        return OwnAnswer(200, page(request, "gpuyard", content), policy=self._form_policy, is_alone=True)
 
     @property
     def _form_policy(self) -> str:
@@ -234,6 +237,8 @@ class OwnPages:
         """People are sent to log in and come back; programs are told."""
         if not request.wants_page:
             return answers.refusal(request, error)
+        if comes_in_a_frame(request):  # nobody types a password into a page inside another one
+            return self._said(request, 401, "visit.over")
         further = request.target.decode("latin-1")[len(asked.prefix) :] or "/"
         query = urlencode({"to": visit.label, "next": safe_path(further)}, quote_via=quote)
         return redirect(f"{self._context.doorway.scheme}://{asked.base}/.yard/login?{query}")
@@ -252,10 +257,13 @@ class OwnPages:
     def _base_path(self) -> str:
         return "/.yard/" if self._context.doorway.paths else "/"
 
-    def _cookie(self, secret: str, path: str, seconds: float) -> str:
+    def _cookie(self, secret: str, path: str, seconds: float, *, framed: bool = False) -> str:
+        """`framed`: for the inside of the console, which is another site. It is sent along there and nowhere else."""
         secure = "; Secure" if self._context.doorway.scheme == "https" else ""
-        name = self._web.cookie_name.decode()
-        return f"{name}={secret}; Path={path}; Max-Age={int(seconds)}; HttpOnly; SameSite=Lax{secure}"
+        name, bound = self._web.cookie_name.decode(), f"SameSite=Lax{secure}"
+        if framed:
+            name, bound = self._web.framed_cookie_name.decode(), "SameSite=None; Secure; Partitioned"
+        return f"{name}={secret}; Path={path}; Max-Age={int(seconds)}; HttpOnly; {bound}"
 
 
 def _read_label(text: str) -> Visit | None:

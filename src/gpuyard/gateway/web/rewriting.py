@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gpuyard.gateway.web.framing import partitioned, policy_without_ancestors
 from gpuyard.gateway.web.heads import Answer, Request, write_head
 
 _ALWAYS = frozenset((b"host", b"keep-alive", b"close", b"upgrade"))
@@ -81,8 +82,11 @@ def cookies_named(headers: list[bytes], name: bytes, most: int = 4) -> list[byte
     return found[:most]
 
 
-def head_outside(answer: Answer, route: Route, framing: Iterable[bytes]) -> bytes:
-    """The head as the visitor gets it. `framing` tells how the body ends, or to what the connection changes."""
+def head_outside(
+    answer: Answer, route: Route, framing: Iterable[bytes], shown: bytes = b"", *, framed: bool = False
+) -> bytes:
+    """The head as the visitor gets it. `framing` tells how the body ends, or to what the connection changes; `shown` is
+    the line that says whose pages may show it; `framed`: it is shown so just now."""
     fields, named = answer.fields, answer.connection - _ALWAYS
     if named or route.prefix:
         fields = [f for f in fields if f[0].small not in named and not (route.prefix and f[0].is_of_host)]
@@ -93,10 +97,16 @@ def head_outside(answer: Answer, route: Route, framing: Iterable[bytes]) -> byte
         lines = [line for name, line in fields if name.goes_out]
     for cookie in answer.all(b"set-cookie"):
         if not cookie.partition(b"=")[0].strip(b" \t").lower().startswith(_OURS):
-            lines.append(b"Set-Cookie: " + _bound_to_host(cookie, route.prefix))
+            bound = _bound_to_host(cookie, route.prefix)
+            lines.append(b"Set-Cookie: " + (partitioned(bound) if framed else bound))
+    for policy in answer.all(b"content-security-policy"):
+        if rest := policy_without_ancestors(policy):
+            lines.append(b"Content-Security-Policy: " + rest)
     for place in answer.all(b"location"):
         moved = route.strip and place.startswith(b"/") and not place.startswith(b"//")
         lines.append(b"Location: " + (route.prefix + place if moved else place))
+    if shown:
+        lines.append(shown)
     lines += framing
     return write_head(b"HTTP/1.1 %d %b" % (answer.status, answer.phrase), lines)
 

@@ -18,6 +18,7 @@ from gpuyard.gateway.context import Context
 from gpuyard.gateway.strangers import Proxies, Strangers
 from gpuyard.gateway.web.connection import Connection, Talk
 from gpuyard.gateway.web.crowd import Crowd
+from gpuyard.gateway.web.framing import FRAMED, Framing
 from gpuyard.gateway.web.gate import Gate, Proof
 from gpuyard.gateway.web.heads import Request
 from gpuyard.gateway.web.own import OwnTalk
@@ -55,6 +56,8 @@ class Web:
         self.reaching = Reaching(context)
         self.pages = OwnPages(self)
         self.now = time.monotonic()
+        self.framing = Framing(context.config.folder, context.doorway)
+        self.framing.look(self.now)
         self.stopping = False
         self._hosts: dict[bytes, Asked] = {}
         self._proofs: dict[tuple[bytes, str], Proof] = {}
@@ -71,6 +74,11 @@ class Web:
         if self.scheme != b"https":
             return COOKIE
         return TLS_PATHS_COOKIE if self.context.doorway.paths else TLS_COOKIE
+
+    @property
+    def framed_cookie_name(self) -> bytes:
+        """Of visits inside the console's pages."""
+        return self.cookie_name.replace(COOKIE, FRAMED)
 
     # --- listening --------------------------------------------------------------------------------------------------
 
@@ -165,7 +173,8 @@ class Web:
         key = (b";".join(cookies), peer)
         known = self._proofs.get(key)
         if known is None:
-            values = cookies_named(cookies, self.cookie_name)
+            names = (self.cookie_name, self.framed_cookie_name)
+            values = [value for name in names for value in cookies_named(cookies, name)]
             known = Proof(tuple(hashlib.sha256(value).hexdigest() for value in values), address=peer)
             if len(self._proofs) >= MOST_KNOWN:
                 self._proofs.clear()
@@ -186,6 +195,7 @@ class Web:
             await asyncio.sleep(WATCH_SECONDS)
             self.now = time.monotonic()
             self.pool.sweep(self.now)
+            self.framing.look(self.now)
             for connection in list(self._connections):
                 self._close_if_late(connection)
             if self.now >= look_again and (looking is None or looking.done()):

@@ -41,6 +41,10 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "This link was used already, or is too old. Open it anew.",
         "这个链接已经用过或已过期，请重新打开。",
     ),
+    "visit.over": (
+        "This visit is over: you logged out, or it is too long ago. Open it again.",
+        "本次访问已结束：您已退出登录，或时间过久。请重新打开。",
+    ),
     "bad.origin": ("This request came from another page.", "这个请求来自其他页面。"),
     "bad.method": ("This is not how to ask for this page.", "请求方式不对。"),
     "https.only": (
