@@ -96,6 +96,11 @@ class Settings:
     """Most disk one replica's log may take; head and tail stay."""
     pids_limit: int = 0
     """Most processes and threads of one replica. 0: 2048 and 256 more for each core it asked for."""
+    layer_limit_bytes: int = 100 * GIB
+    """Most that one container may write outside of homes and shares: what is installed in it, temporary files, shipped
+    folders. It is measured now and then, warned of at 80 %, and what is over is stopped: generous, since environments
+    with several frameworks hold tens of GB. Where the disk has project quotas, the engine's own `size` option is
+    exact; this one is not. 0: no limit."""
     disk_reserve_bytes: int = 5 * GIB
     """When the disk of the data folder has less left than this (or than 5 % of a small one), nothing new starts and no
     image is fetched: what is left is for the work that runs and for the database."""
@@ -260,6 +265,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "default_image": _image,
     "log_limit": _amount,
     "workdir_limit": _amount,
+    "layer_limit": _amount,
     "disk_reserve": _amount,
     "pids_limit": _whole(0, 4_000_000),
     "keep_days": _number(0, 36500),
@@ -284,6 +290,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
 _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
     "workdir_limit": "workdir_limit_bytes",
+    "layer_limit": "layer_limit_bytes",
     "disk_reserve": "disk_reserve_bytes",
     "pids_limit": "pids_limit",
     "refuse_images": "refuse_images",

@@ -371,6 +371,7 @@ def build_container_engine(settings: Settings, probes: Sequence[DeviceProbe]) ->
             registries=settings.known_registries,
             pids_limit=settings.pids_limit,
             disk_reserve_bytes=settings.disk_reserve_bytes,
+            layer_limit_bytes=settings.layer_limit_bytes,
         ),
         on_close=found.let_go,
     )

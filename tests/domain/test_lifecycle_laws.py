@@ -21,6 +21,7 @@ from gpuyard.domain.lifecycle import (
     Launched,
     LaunchFailed,
     Observed,
+    Overflowed,
     PauseAsked,
     Placed,
     Preempted,
@@ -47,6 +48,7 @@ from gpuyard.domain.workload import (
 )
 
 SHAPES = ((("worker", 1),), (("worker", 3),), (("ps", 1), ("worker", 2)))
+FULL = Overflowed(because(Code.DISK_OVER, used=2, limit=1, replica="worker-0"))
 allowances = st.fixed_dictionaries({cause: st.integers(0, 2) for cause in Cause})
 endings = st.sampled_from([None, *Cause])
 
@@ -60,6 +62,7 @@ LEADS_TO: Mapping[type[Event], set[State]] = {
     ResumeAsked: {State.QUEUED},
     Preempted: {State.STOPPING},
     TimeUp: {State.STOPPING},
+    Overflowed: {State.STOPPING},
     Saved: {State.RUNNING, State.QUEUED},
     Observed: {
         *(State.STARTING, State.RUNNING, State.STOPPING, State.QUEUED, State.PAUSED),
@@ -179,7 +182,10 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     # --- what people ask for --------------------------------------------------------------------------------------
 
-    @rule(event=st.sampled_from([StopAsked("ann"), PauseAsked("ann"), Preempted("x"), TimeUp()]), meant=st.booleans())
+    @rule(
+        event=st.sampled_from([StopAsked("ann"), PauseAsked("ann"), Preempted("x"), TimeUp(), FULL]),
+        meant=st.booleans(),
+    )
     def ask(self, event: Event, meant: bool) -> None:
         """Seldom enough that work also lives long."""
         if meant:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.engines.containers import ContainerYard
 from tests.engines.places import replica
 
+from gpuyard.domain.resources import MIB
+from gpuyard.domain.workload import Kind, ReplicaId
 from gpuyard.engines.container import firewall
+from gpuyard.engines.container.engine import Options
+from gpuyard.engines.container.written import counted, measure
 from gpuyard.engines.limits import most_processes
 
 
@@ -75,3 +81,65 @@ def test_the_usual_limit_of_processes_holds_inside(container_yard: ContainerYard
     id = container_yard.launch("sleep 600", replica())
     dirs = container_yard.status(id)["cgroup"]["dirs"]
     assert Path(dirs.get("pids") or dirs["unified"], "pids.max").read_text() == f"{most_processes(0, 1000)}\n"
+
+
+# --- what they write on the machine's own disk ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def bounded_yard(container_yard: ContainerYard, tmp_path: Path) -> Iterator[ContainerYard]:
+    options = Options(layer_limit_bytes=40 * MIB)
+    yard = ContainerYard(container_yard.host, tmp_path / "bounded", options=options)
+    yield yard
+    yard.close()
+
+
+def _has_written(yard: ContainerYard, id: ReplicaId, least: int) -> bool:
+    use = yard.engine.disk_use().get(id)
+    return use is not None and use.used >= least
+
+
+def test_what_a_container_writes_is_measured_wherever_it_writes_it(bounded_yard: ContainerYard) -> None:
+    yard = bounded_yard
+    yard.host.load("localhost/volume:1", 'VOLUME ["/cache"]')
+    zeros = "dd if=/dev/zero bs=1M count=10 of="
+    places = ("/tmp/a", "/cache/b", "$YARD_DOOR/c", "$HOME/not-counted")
+    script = f"{'; '.join(zeros + place for place in places)}; sync; echo written; sleep 600"
+    id = yard.launch(script, replica(workload="wbounded01"), image="localhost/volume:1")
+    yard.says(id, "written")
+    yard.wait_for(partial(_has_written, yard, id, 30 * MIB), "the measurement")
+    use = yard.engine.disk_use()[id]
+    assert 30 * MIB <= use.used < 40 * MIB
+    assert use.allowed == 40 * MIB
+    yard.engine.stop(id, None, 0.0)
+    yard.ended(id)
+    yard.wait_for(lambda: id not in yard.engine.disk_use(), "the end of measuring it")
+
+
+def test_an_environment_that_was_over_its_limit_has_room_to_be_cleaned_up(bounded_yard: ContainerYard) -> None:
+    yard, workload = bounded_yard, "wbounded02"
+    first, second = (ReplicaId(workload, attempt, "main", 0) for attempt in (1, 2))
+    fill = "dd if=/dev/zero bs=1M count=60 of=/root/big; sync; sleep 600"
+    uses = []
+    for id, script in ((first, fill), (second, "sleep 600")):
+        yard.engine.launch(yard.request(id, "sh", "-c", script, kind=Kind.ENV, keeps=workload))
+        yard.wait_for(partial(_has_written, yard, id, 60 * MIB), "the measurement")
+        uses.append(yard.engine.disk_use()[id])
+        yard.engine.stop(id, None, 0.0)
+        yard.ended(id)
+    assert [use.used > use.allowed for use in uses] == [True, False]
+
+
+def test_what_du_could_not_finish_counts_as_far_as_it_came() -> None:
+    said = b"10\t/a/x\0" + b"20\t/a/y\0" + b"31\t/a\0" + b"7\t/b/\nodd\0"
+    assert counted(said, ["/a", "/b"]) == 38
+
+
+def test_measuring_counts_each_file_once_and_survives_what_is_odd(tmp_path: Path) -> None:
+    layer = tmp_path / "layer"
+    (layer / "new\nline").mkdir(parents=True)
+    (layer / "new\nline" / "one").write_bytes(b"x" * MIB)
+    (layer / "two").hardlink_to(layer / "new\nline" / "one")
+    (layer / "away").symlink_to("/usr")
+    assert MIB <= measure([str(layer), str(tmp_path / "gone")], 60.0) < 2 * MIB
+    assert measure([str(layer)], 0.0, lambda: True) < 2 * MIB

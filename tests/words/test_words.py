@@ -104,6 +104,10 @@ OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("STORE_NEWER", "known"): ("0003", "0003"),
     ("TOTAL_REPLICAS", "most"): (100_000, "100000"),
     ("PULL_FAILED", "why"): ("not_found", ""),
+    ("DISK_SOON", "used"): (13 << 30, "13G"),
+    ("DISK_SOON", "limit"): (14 << 30, "14G"),
+    ("DISK_OVER", "used"): (13 << 30, "13G"),
+    ("DISK_OVER", "limit"): (14 << 30, "14G"),
     ("CONTAINER_FAILED", "why"): ("disk_full", ""),
     ("NOT_RUNNING", "what"): ("env", ""),  # chooses the words, is not itself said
     ("NO_FORWARDING", "what"): ("tcp", ""),

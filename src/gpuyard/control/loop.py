@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from gpuyard.control.changes import Changes, Outdated
+from gpuyard.control.filling import FillingWatch
 from gpuyard.control.launching import Launcher, LaunchResult, render
 from gpuyard.control.observing import WATCHED, Observer
 from gpuyard.control.placing import decided
@@ -21,10 +22,21 @@ from gpuyard.control.resting import BusyWatch, due, environments
 from gpuyard.control.telling import Teller
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import Unavailable
-from gpuyard.domain.lifecycle import Launched, LaunchFailed, PauseAsked, Rested, ResumeAsked, Saved, StopAsked, TimeUp
+from gpuyard.domain.lifecycle import (
+    Launched,
+    LaunchFailed,
+    Overflowed,
+    PauseAsked,
+    Rested,
+    ResumeAsked,
+    Saved,
+    StopAsked,
+    TimeUp,
+    can,
+)
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ReplicaId, State, StoryEvent, Wanted, Workload
-from gpuyard.engines.seam import Engine, LaunchRequest
+from gpuyard.engines.seam import Engine, LaunchRequest, MeasuresDisk
 from gpuyard.scheduling.plan import decide
 from gpuyard.settings import ControlSettings
 from gpuyard.store import nodes as node_rows
@@ -70,6 +82,7 @@ class Control:
         self._engine_nodes: tuple[Node, ...] = ()
         self._next_full_pass = self._next_sweep = self._next_audit = 0.0
         self._adopting = True
+        self._filling = FillingWatch()
         self.picture = Picture(database)
         self.busy = BusyWatch(clock())  # the sampler tells it what replicas use
         self.progress = ProgressWatch(engine, settings.progress_seconds)  # a thread of its own runs it
@@ -148,6 +161,7 @@ class Control:
         self._watch_durations(changes, now, full=full)
         if full:
             self._rest_environments(changes, now)
+            self._bound_disks(changes, now)
         if changes:
             self._observer.look_at(changes.write(self._database, self._lock, now))
             self._look_at_nodes(now)
@@ -235,6 +249,19 @@ class Control:
                 with self._database.write() as conn:
                     workplaces.warned(conn, env.id, now)
                 changes.tell(env.id, [StoryEvent(now, found.reason, env.state, env.attempts_made)])
+
+    def _bound_disks(self, changes: Changes, now: float) -> None:
+        if not isinstance(self._engine, MeasuresDisk):
+            return
+        for filling in self._filling.due(self._engine.disk_use()):
+            workload = changes.now(filling.replica.workload)
+            is_it = workload is not None and workload.attempts_made == filling.replica.attempt
+            if workload is None or not is_it or not can(workload, Overflowed):
+                continue
+            if filling.ends:
+                changes.apply(workload.id, Overflowed(filling.reason), now)
+            else:
+                changes.tell(workload.id, [StoryEvent(now, filling.reason, workload.state, workload.attempts_made)])
 
     # --- placing ---------------------------------------------------------------------------------------------------
 

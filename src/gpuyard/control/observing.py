@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gpuyard.control.changes import Changes
+from gpuyard.control.filling import GRACE_SECONDS
 from gpuyard.control.launching import Launcher
 from gpuyard.domain.lifecycle import Observed
 from gpuyard.domain.reasons import Code, because
@@ -73,7 +74,7 @@ class Observer:
             if replica.seen.life is Life.ENDED:
                 self._stop_asked.pop(replica.id, None)
             elif asked_at is None or now - asked_at >= again_seconds:
-                self._engine.stop(replica.id, replica.handle, workload.spec.grace_seconds)
+                self._engine.stop(replica.id, replica.handle, _grace(workload))
                 self._stop_asked[replica.id] = now
                 asked = True
         if asked:
@@ -83,6 +84,12 @@ class Observer:
     def forget(self, live: Mapping[str, Workload]) -> None:
         """Drop what was remembered of work that has gone."""
         self._stop_asked = {id: at for id, at in self._stop_asked.items() if id.workload in live}
+
+
+def _grace(workload: Workload) -> float:
+    ending = workload.attempt.ending if workload.attempt else None
+    fills_disk = ending is not None and ending.reason.code is Code.DISK_OVER
+    return min(workload.spec.grace_seconds, GRACE_SECONDS) if fills_disk else workload.spec.grace_seconds
 
 
 def _news(workload: Workload, crew: list[Replica], seen: Mapping[ReplicaId, Seen], now: float) -> dict[ReplicaId, Seen]:

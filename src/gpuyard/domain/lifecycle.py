@@ -116,6 +116,13 @@ class TimeUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Overflowed:
+    """It has taken more of something than anybody may, and is ended."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchFailed:
     """The engine said it cannot start a replica."""
 
@@ -135,6 +142,7 @@ Event = (
     | Saved
     | Rested
     | TimeUp
+    | Overflowed
     | LaunchFailed
 )
 
@@ -298,6 +306,12 @@ def _time_up(workload: Workload, event: TimeUp, now: float) -> Step:
     return _begin_ending(workload, Ending(Verdict.FAILED, reason, Cause.TIME), now)
 
 
+def _overflow(workload: Workload, event: Overflowed, now: float) -> Step:
+    if workload.spec.kind is Kind.ENV:
+        return _rest(workload, Rested(event.reason), now)
+    return _begin_ending(workload, Ending(Verdict.FAILED, event.reason, Cause.EXIT), now)
+
+
 def _rest(workload: Workload, event: Rested, now: float) -> Step:
     """From here on nobody wants it to run, until its owner starts it again."""
     return _begin_ending(_unwanted(workload), Ending(Verdict.PAUSED, event.reason), now)
@@ -448,12 +462,14 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[..., Step]] = {
     (State.STARTING, PauseAsked): _pause_running,
     (State.STARTING, Preempted): _preempt,
     (State.STARTING, TimeUp): _time_up,
+    (State.STARTING, Overflowed): _overflow,
     (State.STARTING, Rested): _rest,
     (State.RUNNING, Observed): _observe,
     (State.RUNNING, StopAsked): _stop_running,
     (State.RUNNING, PauseAsked): _pause_running,
     (State.RUNNING, Preempted): _preempt,
     (State.RUNNING, TimeUp): _time_up,
+    (State.RUNNING, Overflowed): _overflow,
     (State.RUNNING, Rested): _rest,
     (State.RUNNING, Saved): _saved,
     (State.STOPPING, Observed): _observe_stopping,

@@ -52,6 +52,7 @@ class Code(StrEnum):
     GROUP_MERGED = "story.group_merged"  # source, target, by
     IDLE_SOON = "story.idle_soon"  # idle_seconds, seconds, name
     TIMER_SOON = "story.timer_soon"  # seconds, name
+    DISK_SOON = "story.disk_soon"  # used, limit, replica
     ASKED_ANEW = "story.asked_anew"  # changes
     START_ASKED = "story.start_asked"  # by
     RETRY = "story.retry"  # cause, number, limit, seconds
@@ -72,6 +73,7 @@ class Code(StrEnum):
     SIGNALLED = "ended.signalled"  # signal, replica
     OUT_OF_MEMORY = "ended.out_of_memory"  # memory, replica
     TIME_UP = "ended.time_up"  # seconds
+    DISK_OVER = "ended.disk_over"  # used, limit, replica
     SUPERVISOR_LOST = "ended.supervisor_lost"  # replica
     NODE_LOST = "ended.node_lost"  # node, replica
     REBOOTED = "ended.rebooted"  # node, replica
@@ -200,6 +202,7 @@ NO_USE_RETRYING = frozenset(
         Code.NO_WORKING_FOLDER,
         Code.FOLDER_NOT_WRITABLE,
         Code.IMAGE_IN_THE_WAY,
+        Code.DISK_OVER,
         Code.REGISTRY_REFUSED,
     }
 )

@@ -143,6 +143,20 @@ class KeepsImages(Protocol):
         """False when it is not here. Raises EngineError when it is in use."""
 
 
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """What a replica has written on its machine's own disk, and how much it may. In bytes."""
+
+    used: int
+    allowed: int
+
+
+@runtime_checkable
+class MeasuresDisk(Protocol):
+    def disk_use(self) -> Mapping[ReplicaId, DiskUse]:
+        """Of running replicas, as last measured. What lies in homes and shares does not count. Takes no time."""
+
+
 @runtime_checkable
 class KeepsLogs(Protocol):
     def log_path(self, id: ReplicaId) -> Path:

@@ -33,6 +33,14 @@ IMAGES: Mapping[Code, Template] = {
         "The registry {registry} may not be asked for the image {image}[; these may: {allowed:list}]. Take an image "
         "from one of them or from `yard image ls`, or ask an admin to add it to `registries` in settings.toml."
     ),
+    Code.DISK_SOON: (
+        "It has written {used:memory} on the machine's own disk[ ({replica})]; beyond {limit:memory} it is stopped. "
+        "Delete what it does not need, or write to its home or a share instead."
+    ),
+    Code.DISK_OVER: (
+        "Stopped: it has written {used:memory} on the machine's own disk[ ({replica})]; {limit:memory} is the most. "
+        "Write to its home or a share instead. A dev environment can be started again to delete what it does not need."
+    ),
     Code.CONTAINER_FAILED: _container_failed,
     Code.IMAGE_IN_THE_WAY: (
         "It could not be started[ ({replica})]: a file or a link in its image lies where a folder has to be[: {at}]. "

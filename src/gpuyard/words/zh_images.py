@@ -33,6 +33,14 @@ IMAGES: Mapping[Code, Template] = {
         "不允许从镜像仓库 {registry} 拉取镜像 {image}[；允许的仓库：{allowed:list}]。请改用这些仓库或 `yard image ls` "
         "中的镜像，或请管理员把它写进 settings.toml 的 `registries`。"
     ),
+    Code.DISK_SOON: (
+        "它在本机磁盘上已写入 {used:memory}[（{replica}）]，超过 {limit:memory} 就会被停止。"
+        "请删除不需要的文件，或改写到自己的目录或组目录。"
+    ),
+    Code.DISK_OVER: (
+        "已停止：它在本机磁盘上写入了 {used:memory}[（{replica}）]，上限是 {limit:memory}。请改写到自己的目录或组目录。"
+        "开发环境可以再次启动，以便删除不需要的文件。"
+    ),
     Code.CONTAINER_FAILED: _container_failed,
     Code.IMAGE_IN_THE_WAY: (
         "没能启动[（{replica}）]：镜像中有文件或链接占住了要挂载目录的位置[：{at}]。请从镜像中去掉它，或换一个镜像。"

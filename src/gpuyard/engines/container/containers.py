@@ -38,6 +38,7 @@ class Found:
     exit_code: int
     started_at: float  # the last time
     layer: str = ""  # the folder with what was changed in it, where the engine tells
+    volumes: tuple[str, ...] = ()  # folders that its image asked for
 
     def has_begun_since(self, moment: float) -> bool:
         """A container that is kept has begun before, for an earlier attempt."""
@@ -111,7 +112,8 @@ class Containers:
         state, layer = shown["State"], ((shown.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir") or ""
         pid, code = int(state.get("Pid") or 0), int(state.get("ExitCode") or 0)
         started_at = read_time(str(state.get("StartedAt") or ""))
-        return Found(shown["Id"], str(state["Status"]), pid, code, started_at, str(layer))
+        volumes = tuple(str(m["Source"]) for m in shown.get("Mounts") or () if m.get("Type") == "volume")
+        return Found(shown["Id"], str(state["Status"]), pid, code, started_at, str(layer), volumes)
 
     def remove(self, id: str) -> None:
         """With whatever volumes its image asked for. Nothing happens when it is gone. An engine that is itself cleaning

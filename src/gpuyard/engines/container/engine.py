@@ -35,6 +35,7 @@ from gpuyard.engines.container.places import Places, install_inside
 from gpuyard.engines.container.settling import Settler
 from gpuyard.engines.container.watch import Watch
 from gpuyard.engines.container.wording import why_not_started
+from gpuyard.engines.container.written import LayerWatch
 from gpuyard.engines.disk import RESERVE_BYTES, Disk
 from gpuyard.engines.folders import prepare_roots
 from gpuyard.engines.limits import most_processes
@@ -47,7 +48,7 @@ from gpuyard.engines.process.progress import ProgressReader
 from gpuyard.engines.process.replicas import Replicas
 from gpuyard.engines.process.rooms import check_mounts
 from gpuyard.engines.process.supervision import record, removal
-from gpuyard.engines.seam import HeldImage, LaunchRequest, Progress, Usage
+from gpuyard.engines.seam import DiskUse, HeldImage, LaunchRequest, Progress, Usage
 from gpuyard.engines.variables import CONTROL_NODES
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class Options:
     default_image: str = ""
     registries: tuple[str, ...] = (USUAL_REGISTRY,)
     disk_reserve_bytes: int = RESERVE_BYTES
+    layer_limit_bytes: int = 0  # none
 
 
 class ContainerEngine:
@@ -125,6 +127,7 @@ class ContainerEngine:
         self._held = Held(client, self._workers.submit)
         self._watch = Watch(self._options.log_limit_bytes, self._settle_soon)
         self._settler = Settler(layout, self._containers, self._networks, self._keeping, self._watch, self._news)
+        self._written = LayerWatch(layout, self._containers, self._places, self._options.layer_limit_bytes)
         self._is_closed = False
         self._on_close = on_close
         client.on_news(self._hear_of_engine)
@@ -206,6 +209,7 @@ class ContainerEngine:
             return
         self._is_closed = True
         self._watch.close()
+        self._written.close()
         self._workers.shutdown(wait=False, cancel_futures=True)
         self._client.close()
         self._on_close()
@@ -217,6 +221,9 @@ class ContainerEngine:
 
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
         return self._replicas.usage(replicas, self._probes)
+
+    def disk_use(self) -> Mapping[ReplicaId, DiskUse]:
+        return self._written.uses()
 
     def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
         return self._progress.read(replicas)
