@@ -87,6 +87,7 @@ def test_the_open_doors_are_these_and_no_others() -> None:
 
 BODIES: dict[str, Any] = {
     "/api/v1/envs/{ref}/timer": {"timer": "1h"},
+    "/api/v1/workloads/{ref}": {"priority": 10},
     "/api/v1/workloads/{ref}/rerun": {"set": {}},
     "/api/v1/groups/{name}/quota": {"limits": {"nvidia": 1}},
     "/api/v1/groups/{name}/merge": {"into": "default"},
@@ -157,7 +158,7 @@ def test_workdirs_are_each_owners_alone(server: Yard) -> None:
 
 def test_every_answer_carries_the_security_headers(server: Yard) -> None:
     with server.client() as client:
-        for path in ("/healthz", "/api/v1/whoami", "/nowhere", "/api/v1/openapi.json"):
+        for path in ("/healthz", "/api/v1/whoami", "/api/v1/nowhere", "/api/v1/openapi.json"):
             headers = client.get(path).headers
             assert all(headers[name] == value for name, value in SECURITY_HEADERS.items()), path
             assert "access-control-allow-origin" not in headers

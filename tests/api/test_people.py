@@ -316,6 +316,7 @@ ESCALATIONS: list[tuple[str, str, str, Any]] = [
     ("lead", "PATCH", "/nodes/node-1/labels", {"labels": {"zone": "mine"}}),
     ("member", "PATCH", "/nodes/node-1/labels", {"labels": {"zone": "mine"}}),
     ("lead", "GET", "/audit", None),
+    ("lead", "GET", "/audit/check", None),
     ("lead", "POST", "/backup", None),
     ("member", "PUT", "/groups/lab/members/milo", {"role": "lead"}),
     ("member", "PUT", "/groups/lab/members/oleg", {"role": "member"}),

@@ -240,6 +240,21 @@ def test_pause_frees_the_cards_and_resume_is_a_new_attempt(simulated: Yard) -> N
     assert simulated.run("resume", job).code == 1
 
 
+def test_a_job_gets_another_priority_by_number_or_by_class(simulated: Yard) -> None:
+    job = start(simulated, "--cards", "1")
+    assert job in simulated.run("priority", job, "650").err
+    assert simulated.json("show", job)["priority"] == 650
+    simulated.good("priority", job, "low")
+    assert simulated.json("show", job)["priority"] < 650
+    assert "650" in simulated.good("events", job)
+    refused = simulated.run("priority", job, "hihg")
+    assert refused.code == 2
+    assert "high" in refused.err
+    simulated.good("stop", job)
+    simulated.wait_for(job)
+    assert simulated.run("priority", job, "650").code == 1
+
+
 def test_rerun_is_a_new_job_with_changes(simulated: Yard) -> None:
     first = simulated.good("run", "--detach", "--cards", "1", "--env", "LR=0.1", "--", "sleep", "0")
     simulated.wait_for(first)

@@ -79,6 +79,7 @@ def test_preview_pause_resume_rerun_and_stop(client: gpuyard.Client) -> None:
     job.pause()
     wait_until(lambda: job.refresh().state == "paused")
     job.resume()
+    assert (job.set_priority(120).priority, job.set_priority("low").priority) == (120, 200)
     again = job.rerun(set={"cards": 1})
     assert again.cards == 1
     for running in (job, again):

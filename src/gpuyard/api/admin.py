@@ -21,6 +21,7 @@ from gpuyard.store.backup import write_backup
 
 doors = Doors(tags=["platform"])
 COPY_BYTES = 1 << 18
+AuditWord = Annotated[str | None, Query(max_length=200, pattern=models.PLAIN_PATTERN)]
 
 
 @doors.get("/healthz", response_model=models.Health)
@@ -46,10 +47,16 @@ def audit_trail(
     caller: Annotated[Caller, needs(Action.SEE_AUDIT)],
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     cursor: Annotated[str | None, Query(pattern=models.COUNT_PATTERN)] = None,
+    who: AuditWord = None,
+    action: AuditWord = None,
+    object: AuditWord = None,
+    outcome: AuditWord = None,
 ) -> Any:
-    """Who did what, newest first."""
+    """Who did what, newest first; only what has exactly these values, where some are named."""
+    asked = {"who": who, "action": action, "object": object, "outcome": outcome}
+    only = {name: value for name, value in asked.items() if value}
     with caller.parts.database.read() as conn:
-        entries = trail.page(conn, int(cursor) if cursor else None, limit + 1)
+        entries = trail.page(conn, int(cursor) if cursor else None, limit + 1, only=only)
     shown = entries[:limit]
     return models.AuditPage(
         items=[
@@ -67,6 +74,15 @@ def audit_trail(
         ],
         next=str(shown[-1].id) if len(entries) > limit else None,
     )
+
+
+@doors.get("/api/v1/audit/check", response_model=models.AuditCheck)
+def check_audit_trail(caller: Annotated[Caller, needs(Action.SEE_AUDIT)]) -> Any:
+    """Is every line as it was written, and none missing? Reads the whole trail."""
+    with caller.parts.database.read() as conn:
+        broken_at = trail.verify(conn)
+        newest = trail.page(conn, limit=1)
+    return models.AuditCheck(intact=broken_at is None, broken_at=broken_at, lines=newest[0].id if newest else 0)
 
 
 @doors.post(

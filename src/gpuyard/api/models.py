@@ -25,6 +25,7 @@ Instant = Annotated[str, Field(description="ISO 8601, UTC", examples=["2026-11-1
 PERSON_PATTERN = r"^[a-z][a-z0-9_-]{0,31}$"
 JOB_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 DIGEST_PATTERN = r"^[0-9a-f]{64}$"
+PLAIN_PATTERN = r"^[^\x00-\x1f\x7f]*$"
 LABEL_PATTERN = r"^[^\x00-\x1f\x7f]+$"
 CURSOR_PATTERN = r"^[0-9]{1,15}(\.[0-9]{1,17})?_[a-z0-9]{1,16}$"
 COUNT_PATTERN = r"^[0-9]{1,15}$"  # the cursor of a list whose lines are numbered
@@ -192,6 +193,15 @@ class EventList(Out):
     items: list[EventOut]
 
 
+class OfferOut(Out):
+    """A change that would start it now: it has been tried on the present state of things."""
+
+    kind: str
+    changes: dict[str, str] = Field(examples=[{"cards": "4"}], description="by path in the file; empty: left out")
+    nodes: list[str] = Field(description="where it would start")
+    words: str
+
+
 class PreviewOut(Out):
     starts: bool
     never: bool = Field(description="it cannot start as it is, however long it waits")
@@ -203,6 +213,7 @@ class PreviewOut(Out):
     ahead: list[str]
     problems: list[ProblemOut]
     warnings: list[str] = Field(description="what the owner should know, though it stands in nobody's way")
+    remedies: list[OfferOut] = Field(description="changes that would start it now; empty unless asked for")
 
 
 class RerunIn(In):
@@ -210,6 +221,14 @@ class RerunIn(In):
         default_factory=dict, max_length=64, examples=[{"roles.worker.cards": "4"}]
     )
     instead: bool = Field(default=False, description="in place of a waiting one, which is stopped and leaves its place")
+
+
+class WorkloadChange(In):
+    """What of a workload can be changed after it was submitted."""
+
+    priority: Annotated[str, StringConstraints(max_length=64)] | int = Field(
+        description="1 to 1000, larger first, or the name of a class", examples=[200, "high"]
+    )
 
 
 class CardUseOut(Out):
@@ -553,6 +572,12 @@ class AuditOut(Out):
 class AuditPage(Out):
     items: list[AuditOut]
     next: str | None
+
+
+class AuditCheck(Out):
+    intact: bool
+    broken_at: int | None = Field(description="number of the first line that was changed, or is missing")
+    lines: int
 
 
 class Health(Out):

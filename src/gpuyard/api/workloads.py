@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Query, Request, Response
@@ -12,16 +12,17 @@ from starlette.concurrency import run_in_threadpool
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
 from gpuyard.api import models, submitting, views
-from gpuyard.api.errors import told_reason
 from gpuyard.api.finding import find_workload, glasses, require_attempt, visibility
 from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.api.policies import require_ceiling
 from gpuyard.dialects import native
 from gpuyard.domain.errors import BadInput, Conflict
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
-from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
-from gpuyard.domain.workload import ENDED, Kind, State, Wanted, Workload
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.workload import ENDED, Kind, State, StoryEvent, Wanted, Workload
 from gpuyard.store import workloads as rows
+from gpuyard.store.database import Connection
 from gpuyard.store.workloads import WorkloadFilter
 
 doors = Doors(prefix="/api/v1", tags=["workloads"])
@@ -119,31 +120,6 @@ async def submit(caller: Submitting, sent: SentJob) -> Any:
     return await _write_and_answer(caller, submission)
 
 
-@doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY | {"parameters": [WORKDIR_QUERY]})
-def preview(caller: Submitting, sent: SentJob) -> Any:
-    """What would happen if this were submitted now."""
-    policy = caller.policies.known(caller.now)
-    job = sent.read(caller.parts.default_device, policy)
-    workload = submitting.draft(caller, job, policy)
-    problems = submitting.problems_of(caller, job.spec)
-    outlook = caller.parts.preview(workload)
-    with caller.parts.database.read() as conn:
-        seen = glasses(caller, conn, [outlook.reason] if outlook.reason else [])
-    reason = seen.reason(outlook.reason) if outlook.reason else None
-    return models.PreviewOut(
-        starts=outlook.starts and not problems,
-        never=reason is not None and reason.code in NEVER_STARTS,
-        reason=caller.say(reason) if reason else None,
-        reason_code=reason.code.value if reason else None,
-        reason_facts=dict(reason.facts) if reason else {},
-        nodes=list(outlook.nodes),
-        position=outlook.position,
-        ahead=list(outlook.ahead),
-        problems=[models.ProblemOut(**told_reason(problem, caller.language)) for problem in problems],
-        warnings=[caller.say(note) for note in (*submitting.image_notes(caller, job.spec), *outlook.notes)],
-    )
-
-
 @doors.get("/workloads", response_model=models.WorkloadPage)
 def list_workloads(
     caller: Seeing,
@@ -151,6 +127,8 @@ def list_workloads(
     owner: models.PersonName | None = None,
     group: models.PersonName | None = None,
     name: Annotated[str | None, Query(pattern=models.JOB_NAME_PATTERN)] = None,
+    search: Annotated[str | None, Query(max_length=63, description="somewhere in the name, in any case")] = None,
+    kind: Kind | None = None,
     mine: bool = False,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     cursor: Annotated[str | None, Query(pattern=models.CURSOR_PATTERN)] = None,
@@ -161,6 +139,8 @@ def list_workloads(
         groups=(group,) if group else (),
         states=_states(state),
         name=name,
+        kind=kind.value if kind else None,
+        search=search,
     )
     with caller.parts.database.read() as conn:
         found, following = rows.page(conn, filters=filters, visible_to=visibility(caller), before=cursor, limit=limit)
@@ -253,6 +233,33 @@ def pause(caller: Controlling, ref: Ref) -> Any:
 def resume(caller: Controlling, ref: Ref) -> Any:
     """Let a paused one run again."""
     return _wish(caller, ref, "resume", Wanted.RUN)
+
+
+@doors.patch("/workloads/{ref}", response_model=models.Answered)
+def change(caller: Controlling, ref: Ref, wish: models.WorkloadChange) -> Any:
+    """Another priority for what waits, runs or is paused, up to the asker's own ceiling. It keeps its age."""
+    policy = caller.policies.known(caller.now)
+    priority = native.read_priority(wish.priority, policy.priorities)
+    with caller.parts.database.write() as conn:
+        workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        require_ceiling(policy, caller.actor.user, workload.group, priority)
+        if not _possible(workload, Wanted.RUN):
+            raise Conflict(_wrong_state(workload, "priority"))
+        if priority != workload.spec.priority:
+            _set_priority(caller, conn, workload, priority)
+        after = rows.get(conn, workload.id) or workload
+        seen = glasses(caller, conn, [after.reason])
+    return views.answered(after, [], seen)
+
+
+def _set_priority(caller: Caller, conn: Connection, workload: Workload, priority: int) -> None:
+    facts = {"before": workload.spec.priority, "after": priority}
+    by = caller.actor.name
+    told = because(Code.PRIORITY_CHANGED, **facts, by=by)
+    story = [StoryEvent(caller.now, told, workload.state, workload.attempts_made, by)]
+    if not rows.amend(conn, workload, replace(workload.spec, priority=priority), story):
+        raise Conflict(because(Code.GENERATION_MOVED, what="workload"))
+    audit.record(conn, caller.actor, "workload.priority", workload.id, caller.now, facts=facts)
 
 
 def _wish(caller: Caller, ref: str, verb: str, wanted: Wanted) -> models.Answered:

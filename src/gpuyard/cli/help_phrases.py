@@ -51,6 +51,10 @@ HELP: dict[str, tuple[str, str]] = {
     "stop": ("Stop jobs.", "停止任务。"),
     "pause": ("End the attempt, free the cards, keep the place in the queue.", "结束当前尝试，释放卡，保留排队位置。"),
     "resume": ("Put a paused job back into the queue.", "恢复已暂停的任务。"),
+    "priority": (
+        "Change the priority of a job: 1 to 1000, larger first, or a class such as low, normal, high, urgent.",
+        "修改任务的优先级：1 到 1000，越大越先；或等级名，如 low、normal、high、urgent。",
+    ),
     "rerun": ("Submit a job again, changed by --set.", "重新提交任务，可用 --set 修改。"),
     "nodes": ("The machines and their cards.", "机器及其卡。"),
     "cordon": ("Give no new work to a node.", "让节点不再接收新任务。"),
@@ -162,7 +166,7 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.passwords_stdin": (
         "read the old and the new password from standard input, a line each (on the server's own machine the new one "
         "alone will do)",
-        "从标准输入读取旧密码和新密码，各占一行",
+        "从标准输入读取旧密码和新密码，各占一行（在服务器本机上只需新密码）",
     ),
     "opt.password_stdin": ("read the password from standard input", "从标准输入读取密码"),
     "opt.user_group": ("group it belongs to", "所属组"),

@@ -68,7 +68,7 @@ def _tell_taken(job: Job, output: str) -> None:
 def preview(file: str, workdir: str | None, output: str) -> int:
     """Fails when it can never start, so that a script can ask before it submits."""
     content, client = _read_job_file(file), open_client()
-    told = client.preview_text(content, workdir=_ship(client, workdir))
+    told = client.preview_text(content, workdir=_ship(client, workdir), remedies=True)
     never = told.never or (not told.starts and told.reason_code in NEVER_STARTS)
     if output == "json":
         print_json(told.raw)
@@ -88,6 +88,10 @@ def _print_waiting(told: Preview, never: bool) -> None:
         click.echo(say("preview.position", count=told.position))
     for problem in told.problems:
         click.echo(f"  - {problem.message}")
+    if told.remedies:
+        click.echo(say("why.remedies"))
+    for remedy in told.remedies:
+        click.echo(f"  - {printable(remedy.words)}")
 
 
 @click.command(help=say("ls"))
@@ -181,6 +185,14 @@ def resume(ref: str) -> None:
     note(say("env.starting", name=job.name) if job.kind == ENV else say("done.resume", id=job.id))
 
 
+@click.command(help=say("priority"))
+@_id
+@click.argument("priority", metavar="N")
+def priority(ref: str, priority: str) -> None:
+    job = open_client().job(ref).set_priority(int(priority) if priority.isdecimal() else priority)
+    note(say("done.priority", id=job.id, priority=job.priority))
+
+
 @click.command(help=say("rerun"))
 @_id
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=say("opt.rerun_set"))
@@ -191,4 +203,4 @@ def rerun(ref: str, changes: tuple[str, ...], instead: bool, output: str) -> Non
     _tell_taken(open_client().rerun(ref, wanted, instead=instead), output)
 
 
-COMMANDS = (submit, preview, ls, show, why, events, stop, pause, resume, rerun)
+COMMANDS = (submit, preview, ls, show, why, events, stop, pause, resume, priority, rerun)

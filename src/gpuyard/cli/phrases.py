@@ -76,6 +76,7 @@ _TABLE: dict[str, tuple[str, str]] = {
         "已请求暂停 {id}；恢复：yard resume {id}",
     ),
     "done.resume": ("{id} goes on: back in the queue", "{id} 已恢复，重新排队"),
+    "done.priority": ("{id} has priority {priority} now", "{id} 的优先级现在是 {priority}"),
     "done.cordon": ("{node} gets no new work", "{node} 不再接收新任务"),
     "done.label": ("labels of {node}: {labels}", "{node} 的标签：{labels}"),
     "done.no_labels": ("{node} has no labels now", "{node} 现在没有标签"),

@@ -54,6 +54,7 @@ class Code(StrEnum):
     TIMER_SOON = "story.timer_soon"  # seconds, name
     DISK_SOON = "story.disk_soon"  # used, limit, replica
     ASKED_ANEW = "story.asked_anew"  # changes
+    PRIORITY_CHANGED = "story.priority_changed"  # before, after, by
     START_ASKED = "story.start_asked"  # by
     RETRY = "story.retry"  # cause, number, limit, seconds
     ADOPTED = "story.adopted"  # attempt

@@ -116,6 +116,11 @@ class Job(Told):
     def resume(self) -> Job:
         return self._wish("resume")
 
+    def set_priority(self, priority: int | str) -> Job:
+        """Another priority, as a number or the name of a class; only while it has not ended."""
+        answer = self.client.wire.ask("PATCH", f"/api/v1/workloads/{self.id}", body={"priority": priority})
+        return Job.of(self.client, answer.json())
+
     def rerun(self, set: Mapping[str, Any] | None = None, *, instead: bool = False) -> Job:
         """Submit it again as a new job, changed by `set`: `{"cards": 4, "env.LR": "0.1"}`.
 

@@ -47,11 +47,15 @@ def append(conn: sa.Connection, entry: AuditEntry) -> int:
     return int(row["id"])
 
 
-def page(conn: sa.Connection, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
-    """Entries below a number, newest first."""
+def page(
+    conn: sa.Connection, before: int | None = None, limit: int = 100, *, only: Mapping[str, str] | None = None
+) -> list[AuditEntry]:
+    """Entries below a number, newest first; `only` those with these values of who, action, object and outcome."""
     query = sa.select(audit).order_by(audit.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(audit.c.id < before)
+    for name, value in (only or {}).items():
+        query = query.where(audit.c[name] == value)
     return [_read(row) for row in conn.execute(query)]
 
 

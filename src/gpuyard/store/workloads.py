@@ -239,7 +239,7 @@ def amend(
     *,
     asked_at: float | None = None,
 ) -> bool:
-    """A dev environment asks for something else; with `asked_at` also from then on, as if it were new. False when
+    """It asks for something else; with `asked_at` also from then on, as if it were new. False when
     somebody changed it since `before` was read."""
     values: dict[str, Any] = {"spec": codec.spec_to_text(spec), "version": before.version + 1}
     if asked_at is not None:

@@ -322,6 +322,7 @@ QUEUE: Mapping[Code, Template] = {
     ),
     Code.RULE_UNKNOWN: "Nothing is written down any more that would tell why {job} came first.",
     Code.STRANDS: _strands,
+    Code.PRIORITY_CHANGED: "Its priority is {after} now; it was {before}[ (changed by {by})].",
     Code.PRIORITY_CEILING: (
         "Priority {asked} is more than your role ({role:noun}) may ask for; the most is {ceiling}. Ask for less, or "
         "ask someone who may."

@@ -291,6 +291,7 @@ NOUNS: Mapping[str, str] = {
     "stop": "停止",
     "pause": "暂停",
     "resume": "恢复",
+    "priority": "修改优先级",
     "rerun": "重新运行",
     "exit": "命令运行失败",
     "oom": "内存不够",

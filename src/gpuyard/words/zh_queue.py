@@ -281,6 +281,7 @@ QUEUE: Mapping[Code, Template] = {
         "在 {node} 上会有 {cards} 张卡因此没人能用。"
         "如果用不了这么多，请少要一些，或不写 `{resource}`，平台会按份额分配。"
     ),
+    Code.PRIORITY_CHANGED: "优先级由 {before} 改为 {after}[（由 {by} 修改）]。",
     Code.PRIORITY_CEILING: (
         "优先级 {asked} 超出了{role:noun}可以使用的上限 {ceiling}。请降低优先级，或请有权限的人提交。"
     ),

@@ -12,7 +12,7 @@ from gpuyard.dialects.native.changing import set_value
 from gpuyard.dialects.native.image_name import check_image_name
 from gpuyard.dialects.native.json_text import parse_json
 from gpuyard.dialects.native.marks import Marks
-from gpuyard.dialects.native.reading import JobFile, read_job
+from gpuyard.dialects.native.reading import JobFile, read_job, read_priority
 from gpuyard.dialects.native.schema import job_schema
 from gpuyard.dialects.native.workplace import read_workplace, workplace_schema, write_workplace
 from gpuyard.dialects.native.writing import write_job
@@ -26,6 +26,7 @@ __all__ = [
     "parse_json",
     "parse_yaml",
     "read_job",
+    "read_priority",
     "read_workplace",
     "set_value",
     "workplace_schema",

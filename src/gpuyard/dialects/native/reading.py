@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuyard.dialects.native.fields import JOB_FIELDS, MAX_ROLES, ROLE_FIELDS, priority
-from gpuyard.dialects.native.marks import Findings, Found, Marks
+from gpuyard.dialects.native.marks import Findings, Found, Marks, Wrong
 from gpuyard.dialects.native.parts import Reader, read_keys
 from gpuyard.dialects.native.values import key_name
 from gpuyard.domain.errors import BadInput
@@ -61,6 +61,14 @@ def read_job(
     roles, job = read(found, device, about_the_job)
     found.findings.raise_if_any()
     return JobFile(_spec(roles, {"priority": classes.get("normal", DEFAULT_PRIORITY), **job}), job.get("group"))
+
+
+def read_priority(value: Any, classes: Mapping[str, int]) -> int:
+    """A priority on its own: a number, or the name of one of these classes."""
+    try:
+        return int(priority(classes)(Found(value, ("priority",), Findings(None))))
+    except Wrong as wrong:
+        raise BadInput(wrong.reason) from wrong
 
 
 def _spec(roles: tuple[RoleSpec, ...], job: Mapping[str, Any]) -> Spec:
