@@ -145,7 +145,7 @@ system-packages:
 	  $(call apt-install,postgresql) || true; fi
 	@missing=""; for program in podman iptables busybox; do \
 	  PATH="$$PATH:/usr/sbin:/sbin" command -v $$program >/dev/null || missing=yes; done; \
-	if [ -n "$$missing" ] || ! [ -e /usr/lib/podman/netavark ]; then $(call apt-install,$(CONTAINERS)) || true; fi
+	if [ -n "$$missing$(DOCKER)" ] || ! [ -e /usr/lib/podman/netavark ]; then $(call apt-install,$(CONTAINERS)) || true; fi
 	@missing=""; for program in chromium debootstrap g++ make krb5-config; do \
 	  PATH="$$PATH:/usr/sbin:/sbin" command -v $$program >/dev/null || missing=yes; done; \
 	if [ -n "$$missing" ] || ! [ -d /usr/share/fonts/truetype/wqy ]; then $(call apt-install,$(WORKPLACES)) || true; fi
@@ -160,8 +160,10 @@ define apt-install
   fi; }
 endef
 
+# Tests start a docker of their own. Installed only where that starts no service and takes nobody else's docker away.
+DOCKER := $(if $(wildcard /run/systemd/system /usr/*bin/dockerd /usr/local/*bin/dockerd /usr/*bin/containerd),,docker.io)
 # What running work in containers needs.
-CONTAINERS := podman runc netavark aardvark-dns iptables busybox-static
+CONTAINERS := podman runc netavark aardvark-dns iptables busybox-static $(DOCKER)
 # For the toolbox, an image to try it in, and a browser to visit it with.
 WORKPLACES := chromium fonts-wqy-microhei debootstrap g++ make libkrb5-dev
 

@@ -32,9 +32,10 @@ def container_findings(data: Path, engine: str) -> Iterator[Finding]:
 
 def _engine(running: str) -> Iterator[Finding]:
     named = os.environ.get("DOCKER_HOST", "")
-    places = [*([named.removeprefix("unix://")] if named.startswith("unix://") else []), *SOCKETS]
-    socket = next((place for place in places if os.path.exists(place)), None)
     podman = shutil.which("podman")
+    usual = SOCKETS[:1] if podman else SOCKETS  # docker's only where there is no podman: decision 0016
+    places = [*([named.removeprefix("unix://")] if named.startswith("unix://") else []), *usual]
+    socket = next((place for place in places if os.path.exists(place)), None)
     if socket is None and podman is None:
         yield Finding("containers", DOUBTFUL, say("doctor.no_containers"))
         return
