@@ -139,6 +139,28 @@ def test_a_dropped_middle_is_skipped_and_its_place_told(server: Yard, ann: httpx
     ]
 
 
+def test_bytes_are_read_as_they_are_with_the_place_of_the_gap(server: Yard, ann: httpx2.Client) -> None:
+    id = started(server, ann)
+    path = server.log_path(id)
+    path.write_bytes("é".encode() + b"\xff" + b"\0" * 1000 + "末".encode())
+    path.with_name(path.name + ".gap").write_text('{"from": 3, "to": 1003}')
+    first = read_log(ann, id, raw=True, limit=1)
+    assert (first.content, first.headers["x-log-end"], first.headers["x-log-gap"]) == (b"\xc3", "1", "3-1003")
+    rest = read_log(ann, id, raw=True, offset=1004)
+    assert (rest.content, rest.headers["x-log-start"]) == ("末".encode()[1:], "1004")
+
+
+def test_a_log_is_downloaded_whole_and_says_where_its_middle_was(server: Yard, ann: httpx2.Client) -> None:
+    id = started(server, ann)
+    path = server.log_path(id)
+    path.write_bytes(b"head" + b"\0" * 1000 + b"tail\xff")
+    path.with_name(path.name + ".gap").write_text('{"from": 4, "to": 1004}')
+    answer = ann.get(f"/api/v1/workloads/{id}/logs/download")
+    assert answer.content == b"head\n[... 1000 bytes ...]\ntail\xff"
+    assert answer.headers["content-disposition"].startswith('attachment; filename="')
+    assert f"-{id}-worker-0-1.log" in answer.headers["content-disposition"]
+
+
 def test_each_attempt_and_replica_has_its_own_log(server: Yard, ann: httpx2.Client) -> None:
     id = started(server, ann, replicas=2, retries=1)
     for attempt in (1, 2):

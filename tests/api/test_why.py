@@ -167,3 +167,23 @@ def test_who_asks_for_so_much_that_cards_are_left_to_nobody_is_told_before_and_a
         story = greta.get(f"/api/v1/workloads/{made['id']}/events").json()["items"]
         assert "note.strands" in [line["code"] for line in story]
         assert greta.post("/api/v1/workloads", json={**job, "cpu": 1}).json()["warnings"] == []
+
+
+def test_what_would_start_it_is_offered_before_it_is_submitted_and_starts_it(busy: Yard) -> None:
+    with busy.person("bob") as bob:
+        job = {"command": "python train.py", "cards": 4}
+        plain = bob.post("/api/v1/preview", json=job).json()
+        assert (plain["starts"], plain["remedies"]) == (False, [])
+        told = bob.post("/api/v1/preview", json=job, params={"remedies": True}).json()
+        offer = told["remedies"][0]
+        assert offer["changes"] == {"cpu": "2"}
+        assert offer["words"] == "Ask for 2 cores: it would start on node-1."
+        assert bob.post("/api/v1/preview", json=job | offer["changes"]).json()["starts"] is True
+        assert bob.get("/api/v1/workloads", params={"mine": True}).json()["items"] == []
+
+
+def test_what_starts_anyway_or_cannot_be_submitted_is_offered_nothing(busy: Yard) -> None:
+    with busy.person("bob") as bob:
+        for job in ({"cards": 1}, {"cards": 4, "workdir": "0" * 64}):
+            body = {"command": "python train.py", **job}
+            assert bob.post("/api/v1/preview", json=body, params={"remedies": True}).json()["remedies"] == []

@@ -272,6 +272,11 @@ def test_lists_come_in_pages_newest_first_and_filtered(server: Yard) -> None:
         named = lou.get("/api/v1/workloads", params={"name": "job-1"}).json()["items"]
         assert [w["id"] for w in named] == made[1::2][::-1]
         lou.post(f"/api/v1/workloads/{made[0]}/stop")
+        found = lou.get("/api/v1/workloads", params={"search": "OB-1"}).json()["items"]
+        assert [w["id"] for w in found] == made[1::2][::-1]
+        assert lou.get("/api/v1/workloads", params={"search": "job_1"}).json()["items"] == []
+        assert len(lou.get("/api/v1/workloads", params={"kind": "job"}).json()["items"]) == 7
+        assert lou.get("/api/v1/workloads", params={"kind": "env"}).json()["items"] == []
         assert lou.get("/api/v1/workloads", params={"state": "running,failed"}).json()["items"] == []
         assert len(lou.get("/api/v1/workloads", params={"state": "queued,running"}).json()["items"]) == 7
 

@@ -23,6 +23,7 @@ from gpuyard.api import (
     merging,
     overview,
     policy,
+    previewing,
     session,
     tokens,
     users,
@@ -46,6 +47,7 @@ from gpuyard.domain.errors import YardError
 
 NOUNS = (
     workloads,
+    previewing,
     environments,
     why,
     logs,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from gpuyard.api.workloads import AttemptNumber, Ref
 from gpuyard.domain.errors import NotFound, Unavailable, YardError
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ENDED, Life, ReplicaId, Spec, Workload
-from gpuyard.engines.logs import Chunk, LogFile
+from gpuyard.engines.logs import Chunk, Gap, LogFile
 from gpuyard.store import workloads as rows
 
 doors = Doors(prefix="/api/v1", tags=["logs"])
@@ -30,6 +30,7 @@ REPLICA_RULE = re.compile(r"([a-z][a-z0-9]{0,15})-([0-9]{1,6})")
 NAMED_SINGLY = 4
 MOST_BYTES = 4 << 20
 MOST_OFFSET = 1 << 53
+DOWNLOAD_BYTES = 1 << 20
 
 # Checked by hand, so that the answer to a wrong one can say which there are.
 REPLICA_PATTERN = r"^[a-z][a-z0-9]{0,15}-[0-9]{1,6}$"
@@ -60,14 +61,20 @@ LOG_HEADERS = {
     "X-Log-End": "byte after the last one of this answer: the offset to go on with",
     "X-Log-Size": "size of the log now",
     "X-Log-Ended": "true once nothing more will come",
+    "X-Log-Gap": "first byte of the dropped middle and the byte after it, like 400-900; left out: there is none",
 }
 LOG_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The bytes as UTF-8 text; what is not UTF-8 is replaced.",
-        "content": {"text/plain": {"schema": {"type": "string"}}},
+        "content": {
+            "text/plain": {"schema": {"type": "string"}},
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        },
         "headers": {name: {"description": about, "schema": {"type": "string"}} for name, about in LOG_HEADERS.items()},
     }
 }
+
+WHOLE_LOG: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
 @doors.get("/workloads/{ref}/logs", response_class=Response, responses=LOG_ANSWER)
@@ -79,6 +86,7 @@ def read_log(
     offset: Offset = None,
     tail: Tail = None,
     limit: Annotated[int, Query(ge=1, le=MOST_BYTES, description="most bytes of output in this answer")] = 1 << 20,
+    raw: Annotated[bool, Query(description="the bytes as they are, even within a character")] = False,
 ) -> Response:
     """Some of the log from a byte on. A dropped middle is skipped: then the answer starts later than asked."""
     with caller.parts.database.read() as conn:
@@ -92,8 +100,8 @@ def read_log(
     data, start = _first_stretch(log, start, limit)
     size = log.size()
     at_the_end = ended and start + len(data) >= size
-    whole = len(data) if at_the_end else whole_characters(data) or len(data)
-    return _text(data[:whole], start, start + whole, max(size, start + whole), ended)
+    whole = len(data) if raw or at_the_end else whole_characters(data) or len(data)
+    return _text(data[:whole], start, start + whole, max(size, start + whole), ended, gap=log.gap(), raw=raw)
 
 
 def _first_stretch(log: LogFile, start: int, limit: int) -> tuple[bytes, int]:
@@ -109,10 +117,38 @@ def _first_stretch(log: LogFile, start: int, limit: int) -> tuple[bytes, int]:
     return b"".join(data), begin
 
 
-def _text(data: bytes, start: int, end: int, size: int, ended: bool) -> Response:
+def _text(
+    data: bytes, start: int, end: int, size: int, ended: bool, *, gap: Gap | None = None, raw: bool = False
+) -> Response:
     numbers = {"X-Log-Start": start, "X-Log-End": end, "X-Log-Size": size}
     headers = {name: str(number) for name, number in numbers.items()} | {"X-Log-Ended": str(ended).lower()}
+    if gap is not None:
+        headers["X-Log-Gap"] = f"{gap.start}-{gap.end}"
+    if raw:
+        return Response(data, headers=headers, media_type="application/octet-stream")
     return Response(data.decode("utf-8", "replace"), headers=headers, media_type="text/plain")
+
+
+@doors.get("/workloads/{ref}/logs/download", response_class=StreamingResponse, responses=WHOLE_LOG)
+def download_log(caller: Seeing, ref: Ref, replica: ReplicaName = None, attempt: AttemptNumber = None) -> Response:
+    """The whole log as a file, as far as it is written now; a line stands where its middle was dropped."""
+    with caller.parts.database.read() as conn:
+        workload = find_workload(caller, conn, ref)
+    wanted = choose(workload, replica, attempt)
+    name = f"{workload.spec.name}-{workload.id}-{wanted.role}-{wanted.index}-{wanted.attempt or 0}.log"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    log = _log_of(caller, wanted)
+    pieces = _whole(log, log.size()) if log else iter(())
+    return StreamingResponse(pieces, headers=headers, media_type="text/plain; charset=utf-8")
+
+
+def _whole(log: LogFile, size: int) -> Iterator[bytes]:
+    """Up to a size that was seen, so that a job that writes without end does not make a download without end."""
+    offset = 0
+    while offset < size and (pieces := log.read(offset, min(DOWNLOAD_BYTES, size - offset))):
+        for piece in pieces:
+            yield piece.data if isinstance(piece, Chunk) else f"\n[... {piece.end - piece.start} bytes ...]\n".encode()
+        offset = pieces[-1].end
 
 
 @doors.get(

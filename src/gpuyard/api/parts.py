@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from gpuyard.access.service import Access
 from gpuyard.domain.policy import Policy
@@ -54,13 +55,18 @@ class ApiLimits:
     """A follower hears at least this often from us, so that a dead connection is noticed on both sides."""
 
 
+class Previews(Protocol):
+    def __call__(self, workload: Workload, groups: Sequence[str] | None = None) -> Preview:
+        """What would happen if this were submitted now; with `groups` also what would start it, perhaps in those."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     database: Database
     access: Access
     clock: Callable[[], float]
     make_id: Callable[[], str]
-    preview: Callable[[Workload], Preview]
+    preview: Previews
     why: Callable[[str, bool, Sequence[str]], Why | None]
     """The proof that this one waits; None when it does not. Whether to look for remedies, and in which other groups."""
     before: Callable[[Past, Past], Answer]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from gpuyard.api.models import Facts, Out
+from gpuyard.api.models import Facts, OfferOut, Out
 from gpuyard.domain.workload import State
 
 
@@ -22,13 +22,7 @@ class AheadOut(Out):
     rule: ReasonOut = Field(description="why it comes first, with the numbers of both")
 
 
-class RemedyOut(Out):
-    """A change that would start it now: it has been tried on the present state of things."""
-
-    kind: str
-    changes: dict[str, str] = Field(examples=[{"cards": "4"}])
-    nodes: list[str] = Field(description="where it would start")
-    words: str
+class RemedyOut(OfferOut):
     command: str = Field(description="what to type: the waiting one is replaced, and the new one takes its place")
 
 

@@ -90,6 +90,7 @@ class Preview:
     position: int = 0  # how many wait before it
     ahead: tuple[str, ...] = ()
     notes: tuple[Reason, ...] = ()  # what its owner should know, such as cards it would strand
+    remedies: tuple[Remedy, ...] = ()  # when asked for: changes that would start it
 
 
 class Sort(StrEnum):

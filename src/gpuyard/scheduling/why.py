@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuyard.domain.workload import Workload
 from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.inquiry import Inquiry
 from gpuyard.scheduling.remedies import remedies as look_for
-from gpuyard.scheduling.snapshot import Ahead, Why
+from gpuyard.scheduling.snapshot import Ahead, Remedy, Why
 
 
 def why(books: Books, id: str, now: float, *, remedies: bool = True, groups: Sequence[str] = ()) -> Why | None:
@@ -26,6 +27,16 @@ def asked(inquiry: Inquiry, id: str, *, remedies: bool = True, groups: Sequence[
     if proof is None or not remedies:
         return proof
     return replace(proof, remedies=look_for(inquiry, id, proof, groups))
+
+
+def offers(books: Books, workload: Workload, now: float, groups: Sequence[str]) -> tuple[Remedy, ...]:
+    """What would start one that is not submitted yet. It stands in the line while it is asked about, no longer."""
+    books.put(workload)
+    try:
+        proof = why(books, workload.id, now, groups=groups)
+    finally:
+        books.remove(workload.id)
+    return proof.remedies if proof is not None else ()
 
 
 def ranked(books: Books, one: str, two: str, now: float) -> Ahead | None:

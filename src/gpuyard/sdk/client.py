@@ -103,8 +103,11 @@ class Client(Workplaces, Images, People, Rules, WaysIn):
         content, kind, workdir = self._job_body(file, job, None)
         return self.preview_text(content, kind, workdir=workdir)
 
-    def preview_text(self, content: bytes, kind: str = "application/yaml", *, workdir: str | None = None) -> Preview:
-        headers, params = {"Content-Type": kind}, {"workdir": workdir}
+    def preview_text(
+        self, content: bytes, kind: str = "application/yaml", *, workdir: str | None = None, remedies: bool = False
+    ) -> Preview:
+        """`remedies`: also look for changes that would start it."""
+        headers, params = {"Content-Type": kind}, {"workdir": workdir, "remedies": "true" if remedies else None}
         answer = self.wire.ask("POST", "/api/v1/preview", params=params, content=content, headers=headers)
         return Preview.read(answer.json())
 

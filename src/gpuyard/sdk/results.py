@@ -157,7 +157,7 @@ class Problem(Told):
 class Preview(Told):
     """What would happen if this were submitted now."""
 
-    parts: ClassVar[Mapping[str, type[Told]]] = {"problems": Problem}
+    parts: ClassVar[Mapping[str, type[Told]]] = {"problems": Problem, "remedies": Remedy}
     starts: bool = False
     reason: str = ""
     reason_code: str = ""
@@ -168,6 +168,7 @@ class Preview(Told):
     problems: tuple[Problem, ...] = ()
     warnings: list[str] = field(default_factory=list)
     never: bool = False  # it can never start as it is
+    remedies: tuple[Remedy, ...] = ()  # when asked for: changes that would start it now
 
 
 @dataclass(frozen=True, slots=True)

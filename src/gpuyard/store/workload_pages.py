@@ -47,6 +47,7 @@ class WorkloadFilter:
     states: tuple[State, ...] = ()
     name: str | None = None
     kind: str | None = None
+    search: str | None = None  # somewhere in the name, in any case
 
 
 def page(
@@ -155,6 +156,8 @@ def _branch(
         query = query.where(workloads.c.name == filters.name)
     if filters.kind is not None:
         query = query.where(workloads.c.kind == filters.kind)
+    if filters.search:
+        query = query.where(workloads.c.name.icontains(filters.search, autoescape=True))
     if before is not None:
         moment, id = _read_cursor(before)
         query = query.where(sa.tuple_(workloads.c.submitted_at, workloads.c.id) < sa.tuple_(moment, id))

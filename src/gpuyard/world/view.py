@@ -14,7 +14,7 @@ from gpuyard.scheduling.order import raised
 from gpuyard.scheduling.plan import preview_in
 from gpuyard.scheduling.snapshot import Preview, Snapshot, Why
 from gpuyard.scheduling.strands import kinds, strands
-from gpuyard.scheduling.why import asked
+from gpuyard.scheduling.why import asked, offers
 from gpuyard.store.database import Database
 from gpuyard.store.feed import newest_change
 from gpuyard.world.compare import Comparison, compare
@@ -34,12 +34,15 @@ class View:
         self._comparing = threading.Lock()  # it takes the processor for a while: one after the other
         self._inquiry: Inquiry | None = None  # a pass kept open; the books are not touched meanwhile
 
-    def preview(self, workload: Workload) -> Preview:
-        """What would happen if this were submitted now."""
+    def preview(self, workload: Workload, groups: Sequence[str] | None = None) -> Preview:
+        """What would happen if this were submitted now. With `groups` also what would start it, perhaps in those."""
         with self._lock:
             self._close()
             self._follow()
-            outlook = preview_in(self._picture.books, workload, self._clock())
+            now = self._clock()
+            outlook = preview_in(self._picture.books, workload, now)
+            if groups is not None and not outlook.starts:
+                outlook = replace(outlook, remedies=offers(self._picture.books, workload, now, groups))
             known = self._picture.nodes
         nodes = [node for node in known if node.name in outlook.nodes] if outlook.starts else known
         return replace(outlook, notes=tuple(strands(workload.spec, kinds(nodes))))

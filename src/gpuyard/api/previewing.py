@@ -1,0 +1,60 @@
+"""What would happen if a job file were submitted now, and which changes would start it at once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from gpuyard import words
+from gpuyard.api import models, submitting
+from gpuyard.api.errors import told_reason
+from gpuyard.api.finding import glasses
+from gpuyard.api.guard import Caller, Doors
+from gpuyard.api.workloads import JOB_BODY, WORKDIR_QUERY, SentJob, Submitting
+from gpuyard.domain.reasons import NEVER_STARTS
+from gpuyard.scheduling.snapshot import Preview, Remedy
+
+doors = Doors(prefix="/api/v1", tags=["workloads"])
+Offers = Annotated[bool, Query(description="also look for changes that would start it, which takes longer")]
+
+
+@doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY | {"parameters": [WORKDIR_QUERY]})
+def preview(caller: Submitting, sent: SentJob, remedies: Offers = False) -> Any:
+    """What would happen if this were submitted now."""
+    policy = caller.policies.known(caller.now)
+    job = sent.read(caller.parts.default_device, policy)
+    workload = submitting.draft(caller, job, policy)
+    problems = submitting.problems_of(caller, job.spec)
+    outlook = caller.parts.preview(workload, caller.actor.user.groups if remedies and not problems else None)
+    notes = [*submitting.image_notes(caller, job.spec), *outlook.notes]
+    return models.PreviewOut(
+        starts=outlook.starts and not problems,
+        **_reason(caller, outlook),
+        nodes=list(outlook.nodes),
+        position=outlook.position,
+        ahead=list(outlook.ahead),
+        problems=[models.ProblemOut(**told_reason(problem, caller.language)) for problem in problems],
+        warnings=[caller.say(note) for note in notes],
+        remedies=[_offer(caller, remedy) for remedy in outlook.remedies],
+    )
+
+
+def _reason(caller: Caller, outlook: Preview) -> dict[str, Any]:
+    """Why it would wait, without what is not the asker's to know."""
+    if outlook.reason is None:
+        return {"never": False, "reason": None, "reason_code": None, "reason_facts": {}}
+    with caller.parts.database.read() as conn:
+        reason = glasses(caller, conn, [outlook.reason]).reason(outlook.reason)
+    return {
+        "never": reason.code in NEVER_STARTS,
+        "reason": caller.say(reason),
+        "reason_code": reason.code.value,
+        "reason_facts": dict(reason.facts),
+    }
+
+
+def _offer(caller: Caller, remedy: Remedy) -> models.OfferOut:
+    changes = dict(remedy.changes)
+    told = words.remedy_words(changes, remedy.nodes, caller.language)
+    return models.OfferOut(kind=remedy.kind, changes=changes, nodes=list(remedy.nodes), words=told)
