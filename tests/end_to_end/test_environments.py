@@ -3,59 +3,47 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.cli.yard import Yard, wait_until
+from tests.cli.yard import wait_until
 from tests.images import stage
+from tests.platforms import Platform, a_platform
 
 from gpuyard.engines.container.names import mark_of
 
 pytestmark = pytest.mark.skipif(bool(stage.missing("iptables", "ssh")), reason=stage.missing("iptables", "ssh"))
 SMALL = ("--cpu", "0.2", "--memory", "128M")
+CARDS = ("--simulate-cards", "2")
+NOWHERE = "127.0.0.1:1"  # a registry that is allowed, and not there
 SSH = ("-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes")
 
 
 @pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    folder = tmp_path_factory.mktemp("yard")
-    (folder / "home").mkdir()
-    yard = Yard(folder / "home", folder / "data")
-    up(yard)
-    archive = folder / "image.tar"
-    stage.podman("save", "--quiet", "--output", str(archive), stage.busybox_image())
-    yard.good("image", "load", str(archive))
-    yield yard
-    for env in yard.json("env", "ls", "--all"):
-        yard.run("env", "rm", env["id"], "--yes")
-    try:
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    settings = f'registries = ["{NOWHERE}"]'
+    with a_platform(tmp_path_factory.mktemp("yard"), "container", *CARDS, settings=settings) as yard:
+        yard.load(stage.busybox_image())
+        yield yard
+        yard.remove_environments()
         wait_until(lambda: not mounted(yard), 60, lambda: f"not removed: {mounted(yard)}")
-    finally:
-        yard.run("down", "--all")
 
 
-def up(yard: Yard) -> None:
-    yard.up("--engine", "container", "--simulate-cards", "2", "--gateway-port", "0", "--ssh-port", "0")
-
-
-def mounted(yard: Yard) -> list[str]:
+def mounted(yard: Platform) -> list[str]:
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     return [line for line in lines if f"{yard.data}/containers/" in line]
 
 
-def create(yard: Yard, name: str, *more: str) -> str:
+def create(yard: Platform, name: str, *more: str) -> str:
     made = yard.json("env", "create", name, "--image", stage.busybox_image(), *SMALL, *more)
     assert made["state"] == "running", made
     return str(made["id"])
 
 
-def inside(yard: Yard, name: str, line: str) -> str:
+def inside(yard: Platform, name: str, line: str) -> str:
     """What a shell inside prints; tried again while the parts of the platform come back."""
     told: list[str] = []
 
@@ -68,7 +56,7 @@ def inside(yard: Yard, name: str, line: str) -> str:
     return told[0]
 
 
-def of_the_yard(yard: Yard, words: str) -> list[psutil.Process]:
+def of_the_yard(yard: Platform, words: str) -> list[psutil.Process]:
     """The platform's own processes whose command line has all of these words."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
@@ -85,7 +73,7 @@ def kill_nine(processes: list[psutil.Process]) -> None:
         process.kill()
 
 
-def test_what_is_installed_stays_when_it_is_stopped_and_when_it_moves_to_a_card_and_back(yard: Yard) -> None:
+def test_what_is_installed_stays_when_it_is_stopped_and_when_it_moves_to_a_card_and_back(yard: Platform) -> None:
     create(yard, "moves")
     inside(yard, "moves", "echo mine > /root/installed")
     card = yard.json("env", "restart", "moves", "--cards", "1")
@@ -103,14 +91,14 @@ def test_what_is_installed_stays_when_it_is_stopped_and_when_it_moves_to_a_card_
     assert inside(yard, "moves", "cat /root/more") == "more"
 
 
-def test_kill_nine_of_every_part_loses_no_environment_and_leaves_no_card_held(yard: Yard) -> None:
+def test_kill_nine_of_every_part_loses_no_environment_and_leaves_no_card_held(yard: Platform) -> None:
     id = create(yard, "tough", "--cards", "1")
     began = inside(yard, "tough", "cat /proc/1/stat").split()[21]
     for words in ("gpuyard.gateway.main", "gpuyard.gateway.broker", "system service", f"conmon yard-{id}-"):
         kill_nine(of_the_yard(yard, words))
         assert inside(yard, "tough", "cat /proc/1/stat").split()[21] == began
-    os.kill(server_pid(yard), signal.SIGKILL)
-    up(yard)
+    yard.kill_server()
+    yard.start_server()
     assert inside(yard, "tough", "cat /proc/1/stat").split()[21] == began
     assert yard.json("env", "show", "tough")["state"] == "running"
     yard.good("env", "stop", "tough")
@@ -119,11 +107,7 @@ def test_kill_nine_of_every_part_loses_no_environment_and_leaves_no_card_held(ya
     assert yard.json("env", "start", "tough")["state"] == "running"
 
 
-def server_pid(yard: Yard) -> int:
-    return int(json.loads((yard.data / "server.json").read_text())["pid"])
-
-
-def test_an_ssh_session_goes_on_while_the_server_is_killed_and_started_again(yard: Yard, tmp_path: Path) -> None:
+def test_an_ssh_session_goes_on_while_the_server_is_killed_and_started_again(yard: Platform, tmp_path: Path) -> None:
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     name = a_person(yard, (tmp_path / "key.pub").read_text())
@@ -138,8 +122,8 @@ def test_an_ssh_session_goes_on_while_the_server_is_killed_and_started_again(yar
             session.stdin.flush()
             assert session.stdout.readline() == f"{line}\n"
             if line == "before":
-                os.kill(server_pid(yard), signal.SIGKILL)
-                up(yard)
+                yard.kill_server()
+                yard.start_server()
         session.stdin.close()
         assert session.wait(timeout=30) == 0
     finally:
@@ -148,7 +132,7 @@ def test_an_ssh_session_goes_on_while_the_server_is_killed_and_started_again(yar
         session.stdout.close()
 
 
-def a_person(yard: Yard, public_key: str) -> str:
+def a_person(yard: Platform, public_key: str) -> str:
     """Someone with a key and an environment called `mine`."""
     from gpuyard import Client
 
@@ -162,7 +146,7 @@ def a_person(yard: Yard, public_key: str) -> str:
     return "sam"
 
 
-def test_one_that_is_removed_leaves_nothing_behind(yard: Yard) -> None:
+def test_one_that_is_removed_leaves_nothing_behind(yard: Platform) -> None:
     id = create(yard, "gone")
     inside(yard, "gone", "echo x > /root/x")
     yard.json("env", "restart", "gone", "--cards", "1")
@@ -172,7 +156,7 @@ def test_one_that_is_removed_leaves_nothing_behind(yard: Yard) -> None:
     assert all(id not in image["name"] for image in yard.json("image", "ls"))
 
 
-def test_images_are_listed_and_one_in_use_is_not_removed(yard: Yard) -> None:
+def test_images_are_listed_and_one_in_use_is_not_removed(yard: Platform) -> None:
     create(yard, "uses")
     name = stage.busybox_image()
     assert name in [image["name"] for image in yard.json("image", "ls")]
@@ -182,21 +166,21 @@ def test_images_are_listed_and_one_in_use_is_not_removed(yard: Yard) -> None:
     assert (missing.code != 0, "localhost/nothing:1" in missing.err) == (True, True)
 
 
-def test_an_image_that_cannot_be_had_is_told_in_words(yard: Yard) -> None:
-    refused = yard.run("image", "pull", "127.0.0.1:1/nothing:1")
+def test_an_image_that_cannot_be_had_is_told_in_words(yard: Platform) -> None:
+    refused = yard.run("image", "pull", f"{NOWHERE}/nothing:1")
     assert refused.code != 0
-    assert "127.0.0.1:1/nothing:1" in refused.err
-    stuck = yard.run("env", "create", "nope", "--image", "127.0.0.1:1/nothing:1", *SMALL, "--detach")
+    assert f"{NOWHERE}/nothing:1" in refused.err
+    stuck = yard.run("env", "create", "nope", "--image", f"{NOWHERE}/nothing:1", *SMALL, "--detach")
     id = stuck.out.strip()
     wait_until(lambda: told(yard, id), 60, lambda: f"it is not told why: {yard.run('events', id).out}")
     yard.good("env", "rm", "nope", "--yes")
 
 
-def told(yard: Yard, id: str) -> bool:
-    return bool(re.search(r"127\.0\.0\.1:1/nothing:1", yard.good("events", id)))
+def told(yard: Platform, id: str) -> bool:
+    return f"{NOWHERE}/nothing:1" in yard.good("events", id)
 
 
-def test_work_that_names_no_image_is_told_to(yard: Yard) -> None:
+def test_work_that_names_no_image_is_told_to(yard: Platform) -> None:
     refused = yard.run("env", "create", "plain", *SMALL)
     assert refused.code != 0
     assert "image" in refused.err

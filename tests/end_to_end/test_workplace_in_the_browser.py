@@ -3,21 +3,20 @@ terminal. In an image with nothing but busybox, and in Debian."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
-import subprocess
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-from tests.cli.yard import Yard, wait_until
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from tests.cli.yard import wait_until
 from tests.images import stage
-
-from gpuyard.engines.container.service import OwnService
-from gpuyard.images.toolbox.build import BuildFailed, Missing, build
+from tests.platforms import Platform, a_platform
 
 pytestmark = [
     pytest.mark.timeout(1800),  # the first run on a machine builds the toolbox
@@ -29,40 +28,16 @@ OWNER = "admin"
 
 
 @pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    try:
-        build(stage.CACHE, lambda what, facts: None)
-    except (Missing, BuildFailed) as problem:
-        pytest.skip(f"no toolbox on this machine: {problem}")
-    folder = tmp_path_factory.mktemp("yard")
-    (folder / "home").mkdir()
-    (folder / "data").mkdir(mode=0o700)
-    (folder / "data" / "toolbox").symlink_to(stage.CACHE / "toolbox")
-    yard = Yard(folder / "home", folder / "data")
-    yard.up("--engine", "container")
-    yield yard
-    for name in ("busybox", "debian"):
-        yard.run("env", "rm", name, "--yes")
-    yard.run("down", "--all")
-    remove_all_containers(yard.data)
-
-
-def remove_all_containers(data: Path) -> None:
-    service = OwnService(data)
-    command = ["podman", "rm", "--all", "--force", "--time", "0"]
-    subprocess.run(command, env=os.environ | service.environment(), capture_output=True, timeout=120, check=True)
-    service.end()
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    with a_platform(tmp_path_factory.mktemp("yard"), "container", with_toolbox=True) as yard:
+        yield yard
 
 
 @pytest.fixture(scope="module", params=["busybox", "debian"])
-def environment(request: pytest.FixtureRequest, yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def environment(request: pytest.FixtureRequest, yard: Platform) -> Iterator[str]:
     if request.param == "debian" and shutil.which("debootstrap") is None:
         pytest.skip("not installed: debootstrap")
-    image = stage.busybox_image() if request.param == "busybox" else stage.debian_image()
-    archive = tmp_path_factory.mktemp("image") / "image.tar"
-    stage.podman("save", "--quiet", "--output", str(archive), image)
-    yard.good("image", "load", str(archive))
-    archive.unlink()
+    image = yard.load(stage.busybox_image() if request.param == "busybox" else stage.debian_image())
     yard.good("env", "create", request.param, "--image", image, "--cpu", "1", "--memory", "2G")
     yield request.param
     yard.good("env", "stop", request.param)
@@ -85,15 +60,15 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def address(yard: Yard, environment: str, what: str) -> str:
+def address(yard: Platform, environment: str, what: str) -> str:
     return yard.good("env", "open", "--print", environment, what)
 
 
-def home(yard: Yard) -> Path:
+def home(yard: Platform) -> Path:
     return yard.data / "files" / "user" / OWNER
 
 
-def own_file(yard: Yard, name: str, text: str) -> Path:
+def own_file(yard: Platform, name: str, text: str) -> Path:
     file = home(yard) / name
     file.write_text(text)
     owner = home(yard).stat()
@@ -101,18 +76,58 @@ def own_file(yard: Yard, name: str, text: str) -> Path:
     return file
 
 
-def test_a_notebook_cell_is_run_in_jupyterlab(yard: Yard, environment: str, page: Page) -> None:
+def test_a_notebook_cell_is_run_in_jupyterlab(yard: Platform, environment: str, page: Page) -> None:
+    open_notebook(yard, environment, page)
+    run_cell(page, 0, "import os; print(6 * 7, os.getcwd())")
+    expect(outputs(page).first).to_have_text(f"42 /mnt/user/{OWNER}\n", timeout=SECONDS)
+
+
+def open_notebook(yard: Platform, environment: str, page: Page) -> None:
     page.goto(address(yard, environment, "lab"))
     page.locator(".jp-LauncherCard[data-category=Notebook]", has_text="(toolbox)").click()
     expect(page.locator("#jp-bottom-panel")).to_contain_text("(toolbox) | Idle", timeout=SECONDS)
-    cell = page.locator(".jp-Notebook .jp-Cell .cm-content").first
-    cell.fill("import os; print(6 * 7, os.getcwd())")
-    expect(cell).to_contain_text("os.getcwd()")
+
+
+def run_cell(page: Page, number: int, code: str) -> None:
+    cell = page.locator(".jp-Notebook .jp-Cell .cm-content").nth(number)
+    cell.fill(code)
+    expect(cell).to_contain_text(code)
     cell.press("Shift+Enter")
-    expect(page.locator(".jp-OutputArea-output").first).to_have_text(f"42 /mnt/user/{OWNER}\n", timeout=SECONDS)
 
 
-def test_a_file_is_edited_and_run_in_vs_code(yard: Yard, environment: str, page: Page) -> None:
+def outputs(page: Page) -> Locator:
+    return page.locator(".jp-OutputArea-output")
+
+
+@pytest.mark.parametrize("environment", ["busybox"], indirect=True)
+def test_an_open_notebook_survives_the_servers_and_the_gateways_death(
+    yard: Platform, environment: str, page: Page
+) -> None:
+    """The same page, the same kernel: nothing is opened anew."""
+    open_notebook(yard, environment, page)
+    run_cell(page, 0, "kept = 6 * 7; print('before', kept)")
+    expect(outputs(page).last).to_have_text("before 42\n", timeout=SECONDS)
+    yard.kill_server()
+    run_cell(page, 1, "kept += 1; print('without', kept)")
+    expect(outputs(page).last).to_have_text("without 43\n", timeout=SECONDS)
+    yard.start_server()
+    run_cell(page, 2, "kept += 1; print('after', kept)")
+    expect(outputs(page).last).to_have_text("after 44\n", timeout=SECONDS)
+    killed = gateway_pid(yard)
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: gateway_pid(yard) not in (0, killed), 60, lambda: "there is no new gateway")
+    run_cell(page, 3, "kept += 1; print('again', kept)")
+    expect(outputs(page).last).to_have_text("again 45\n", timeout=SECONDS)
+    expect(outputs(page)).to_have_count(4)
+    expect(page.locator(".jp-Dialog")).to_have_count(0)
+
+
+def gateway_pid(yard: Platform) -> int:
+    note = yard.data / "gateway.json"
+    return int(json.loads(note.read_text())["pid"]) if note.exists() else 0
+
+
+def test_a_file_is_edited_and_run_in_vs_code(yard: Platform, environment: str, page: Page) -> None:
     script = own_file(yard, f"{environment}.sh", "")
     page.goto(address(yard, environment, "ide"))
     page.locator(".explorer-folders-view .monaco-list-row", has_text=script.name).dblclick()
@@ -140,7 +155,7 @@ def seen(page: Page) -> str:
     return f"the terminal did not answer; see {picture}"
 
 
-def test_the_address_in_the_browser_holds_no_secret(yard: Yard, environment: str, page: Page) -> None:
+def test_the_address_in_the_browser_holds_no_secret(yard: Platform, environment: str, page: Page) -> None:
     page.goto(address(yard, environment, "lab"))
     page.wait_for_url(re.compile(r"/lab"))
     assert not re.search(r"code=|token=", page.url)

@@ -5,34 +5,27 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
-from tests.cli.yard import Yard, wait_until
+from tests.cli.yard import wait_until
+from tests.platforms import Platform
 
 
 class Place:
     """A running platform, and a person with a key."""
 
-    def __init__(self, folder: Path, engine: str) -> None:
-        home = folder / "home"
-        home.mkdir(parents=True)
-        self.engine = engine
-        self.owner = Yard(home, folder / "data")
-        self.up()
-        self.owner.good("user", "create", "ann", "--group", "default", "--password-stdin", stdin="a long secret")
-        token = self.owner.good("token", "create", "all", "--user", "ann", "--scope", "admin")
-        self.ann = self.owner.as_user(token)
-        self.key = home / "key"
+    def __init__(self, owner: Platform) -> None:
+        self.owner = owner
+        owner.good("user", "create", "ann", "--group", "default", "--password-stdin", stdin="a long secret")
+        token = owner.good("token", "create", "all", "--user", "ann", "--scope", "admin")
+        self.ann = owner.as_user(token)
+        self.key = owner.home / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
         self.ann.good("key", "add", str(self.key) + ".pub")
-        note = self.owner.data / "gateway.json"
+        note = owner.data / "gateway.json"
         wait_until(note.exists)
         self.port = int(json.loads(note.read_text())["ssh_port"])
-        public = (self.owner.data / "ssh_host_ed25519_key.pub").read_text()
-        (home / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {public}")
-
-    def up(self) -> None:
-        self.owner.up("--engine", self.engine)
+        public = (owner.data / "ssh_host_ed25519_key.pub").read_text()
+        (owner.home / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {public}")
 
     def options(self) -> list[str]:
         chosen = {
@@ -53,8 +46,3 @@ class Place:
 
     def run(self, command: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, input=stdin)
-
-    def down(self) -> None:
-        for name in [env["name"] for env in self.ann.json("env", "ls")]:
-            self.ann.run("env", "rm", "--yes", name)
-        self.owner.run("down", "--all")

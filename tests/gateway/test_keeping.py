@@ -34,9 +34,11 @@ def config(tmp_path: Path) -> Iterator[GatewayConfig]:
     Database.open(url).close()
     keep_owner_secret(data / "owner.token")
     yield GatewayConfig(str(data), url, port=0, ssh_port=0, hosts=("localhost", "127.0.0.1"))
-    for pid in both(data):
-        if pid:
-            os.kill(pid, signal.SIGKILL)
+    pids = [pid for pid in both(data) if pid]
+    below = [int(pid) for one in pids for pid in Path(f"/proc/{one}/task/{one}/children").read_text().split()]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: all(map(is_gone, below)))
     shutil.rmtree(data)
 
 
@@ -79,11 +81,21 @@ def test_both_are_started_and_come_back_when_killed(config: GatewayConfig) -> No
         gateway, broker = both(data)
         assert gateway
         assert broker
+        before = read_note(data)
         os.kill(gateway, signal.SIGKILL)
-        wait_until(lambda: both(data)[0] not in (gateway, None, 0) and is_up(data))
+        wait_until(lambda: both(data)[0] not in (gateway, None, 0) and told_by(data) == both(data)[0] and is_up(data))
         assert both(data)[1] == broker, "one does not take the other with it"
+        after = read_note(data)
+        assert before is not None
+        assert after is not None
+        assert (after.port, after.ssh_port) == (before.port, before.ssh_port), "open pages and editors look there"
         os.kill(broker, signal.SIGKILL)
         wait_until(lambda: both(data)[1] not in (broker, None, 0))
+
+
+def told_by(data: Path) -> int | None:
+    note = read_note(data)
+    return note.pid if note is not None else None
 
 
 def workers(data: Path) -> list[int]:

@@ -14,9 +14,7 @@ import pytest
 from tests.cli.yard import wait_until
 from tests.gateway.ssh_place import Place
 from tests.images import stage
-
-from gpuyard.engines.container.service import OwnService
-from gpuyard.images.toolbox.build import BuildFailed, Missing, build
+from tests.platforms import a_platform
 
 pytestmark = [
     pytest.mark.timeout(1800),  # the first run on a machine builds the toolbox
@@ -26,33 +24,15 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    try:
-        build(stage.CACHE, lambda what, facts: None)
-    except (Missing, BuildFailed) as problem:
-        pytest.skip(f"no toolbox on this machine: {problem}")
-    folder = tmp_path_factory.mktemp("yard")
-    (folder / "data").mkdir(mode=0o700)
-    (folder / "data" / "toolbox").symlink_to(stage.CACHE / "toolbox")
-    there = Place(folder, "container")
-    yield there
-    there.down()
-    service = OwnService(there.owner.data)
-    command = ["podman", "rm", "--all", "--force", "--time", "0"]
-    environ = os.environ | service.environment()
-    # What is just being removed by somebody else cannot be removed, until it is.
-    wait_until(lambda: subprocess.run(command, env=environ, capture_output=True, timeout=120).returncode == 0)
-    service.end()
+    with a_platform(tmp_path_factory.mktemp("yard"), "container", with_toolbox=True) as platform:
+        yield Place(platform)
 
 
 @pytest.fixture(scope="module", params=["busybox", "debian"])
-def env(request: pytest.FixtureRequest, place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def env(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
     if request.param == "debian" and shutil.which("debootstrap") is None:
         pytest.skip("not installed: debootstrap")
-    image = stage.busybox_image() if request.param == "busybox" else stage.debian_image()
-    archive = tmp_path_factory.mktemp("image") / "image.tar"
-    stage.podman("save", "--quiet", "--output", str(archive), image)
-    place.owner.good("image", "load", str(archive))
-    archive.unlink()
+    image = place.owner.load(stage.busybox_image() if request.param == "busybox" else stage.debian_image())
     place.ann.good("env", "create", request.param, "--image", image, "--cpu", "1", "--memory", "1G")
     yield request.param
     place.ann.good("env", "rm", "--yes", request.param)

@@ -8,11 +8,10 @@ import os
 import shutil
 import socket
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.gateway.ssh_house import SshHouse, a_house, wait_until
+from tests.gateway.ssh_house import SshHouse, wait_until
 
 from gpuyard.domain.workload import Workload
 
@@ -53,23 +52,6 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTT
 print("listening on", server.server_address[1], flush=True)
 server.serve_forever()
 """
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHouse]:
-    with a_house(tmp_path_factory.mktemp("ssh")) as there:
-        there.person("ann")
-        yield there
-
-
-@pytest.fixture(scope="module")
-def dev(house: SshHouse) -> Workload:
-    return house.environment("ann", "dev")
-
-
-@pytest.fixture(scope="module")
-def key(house: SshHouse, dev: Workload) -> Path:
-    return house.key("ann")
 
 
 def free_port() -> int:

@@ -15,22 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.gateway.ssh_house import SshHouse, a_house, wait_until
+from tests.gateway.ssh_house import SshHouse, wait_until
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHouse]:
-    with a_house(tmp_path_factory.mktemp("ssh")) as there:
-        there.person("ann")
-        there.environment("ann", "dev")
-        yield there
-
-
-@pytest.fixture(scope="module")
-def key(house: SshHouse) -> Path:
-    return house.key("ann")
 
 
 @pytest.fixture(scope="module")

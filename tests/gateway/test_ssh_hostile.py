@@ -5,31 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import asyncssh
-import pytest
 from asyncssh.packet import Boolean, String
-from tests.gateway.ssh_house import SshHouse, a_house
+from tests.gateway.ssh_house import SshHouse
 
 ENDLESS = "exec head -c 2000000000 /dev/zero"
 HUGE_WINDOW = 1 << 30
 MOST_GROWTH = 64 << 20
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHouse]:
-    with a_house(tmp_path_factory.mktemp("ssh")) as there:
-        there.person("ann")
-        there.environment("ann", "dev")
-        yield there
-
-
-@pytest.fixture(scope="module")
-def key(house: SshHouse) -> Path:
-    return house.key("ann")
 
 
 def memory() -> int:

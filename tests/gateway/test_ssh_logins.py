@@ -7,13 +7,12 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import asyncssh
 import pytest
-from tests.gateway.ssh_house import PASSWORD, QUICK_HASH, SshHouse, a_house, replicas_of, wait_until
+from tests.gateway.ssh_house import PASSWORD, QUICK_HASH, SshHouse, replicas_of, wait_until
 
 from gpuyard.domain.workload import State, Workload
 from gpuyard.gateway.ssh.door import keep_host_key
@@ -21,32 +20,6 @@ from gpuyard.gateway.ssh.names import Address, Place, read_address, read_place
 from gpuyard.store import people, ssh_keys
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHouse]:
-    with a_house(tmp_path_factory.mktemp("ssh")) as there:
-        for name in ("ann", "ben"):
-            there.person(name)
-        yield there
-
-
-@pytest.fixture
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHouse]:
-    """For this test alone."""
-    with a_house(tmp_path_factory.mktemp("ssh")) as there:
-        there.person("ann")
-        yield there
-
-
-@pytest.fixture(scope="module")
-def dev(house: SshHouse) -> Workload:
-    return house.environment("ann", "dev")
-
-
-@pytest.fixture(scope="module")
-def key(house: SshHouse, dev: Workload) -> Path:
-    return house.key("ann")
 
 
 # --- in -----------------------------------------------------------------------------------------------------------

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.cli.yard import wait_until
 from tests.gateway.ssh_place import Place
+from tests.platforms import a_platform
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
 
@@ -20,10 +19,10 @@ pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the O
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     if os.geteuid() != 0:
         pytest.skip("without root there is only the admin, who has a one-time password here")
-    there = Place(tmp_path_factory.mktemp("yard"), "process")
-    there.ann.good("env", "create", "dev")
-    yield there
-    there.down()
+    with a_platform(tmp_path_factory.mktemp("yard"), "process") as platform:
+        there = Place(platform)
+        there.ann.good("env", "create", "dev")
+        yield there
 
 
 def test_an_environment_is_entered_as_its_owner_at_home(place: Place) -> None:
@@ -61,14 +60,12 @@ def test_a_session_outlives_the_server_and_new_ones_begin_without_it(place: Plac
         visit.stdin.write(b"before\n")
         visit.stdin.flush()
         assert visit.stdout.readline() == b"before\n"
-        pid = place.owner.pid
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not Path(f"/proc/{pid}").exists())
+        place.owner.kill_server()
         visit.stdin.write(b"without\n")
         visit.stdin.flush()
         assert visit.stdout.readline() == b"without\n"
         assert place.ssh("echo new").stdout == "new\n"
-        place.up()
+        place.owner.start_server()
         visit.stdin.write(b"after\n")
         visit.stdin.flush()
         assert visit.stdout.readline() == b"after\n"

@@ -15,32 +15,14 @@ import subprocess
 import tempfile
 import termios
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.gateway.ssh_house import SshHouse, a_house, wait_until
+from tests.gateway.ssh_house import SshHouse, wait_until
 
 from gpuyard.domain.workload import Workload
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHouse]:
-    with a_house(tmp_path_factory.mktemp("ssh")) as there:
-        there.person("ann")
-        yield there
-
-
-@pytest.fixture(scope="module")
-def dev(house: SshHouse) -> Workload:
-    return house.environment("ann", "dev")
-
-
-@pytest.fixture(scope="module")
-def key(house: SshHouse, dev: Workload) -> Path:
-    return house.key("ann")
 
 
 # --- commands -----------------------------------------------------------------------------------------------------

@@ -150,9 +150,7 @@ def test_it_finds_no_cookie_and_no_page_of_ours_in_a_frame(scene: Scene, on_evil
 
 
 def with_the_toolboxs_terminal(data: Path) -> None:
-    found = stage.CACHE / "toolbox" / "current" / "web" / "xterm"
-    if not found.is_dir():
-        pytest.skip("no toolbox was built on this machine yet")
+    found = stage.built_toolbox() / "web" / "xterm"
     target = data / "toolbox" / "current" / "web"
     target.mkdir(parents=True)
     shutil.copytree(found, target / "xterm")
@@ -184,6 +182,7 @@ def sit_down(desk: tuple[House, Workload], page: Page) -> Locator:
     return page.locator(".xterm-rows, .plain-rows")
 
 
+@pytest.mark.timeout(1800)  # the first run on a machine builds the toolbox
 @pytest.mark.parametrize("desk", ["toolbox", "plain"], indirect=True)
 def test_a_terminal_is_typed_into_and_finds_its_shell_again(desk: tuple[House, Workload], page: Page) -> None:
     house, rows = desk[0], sit_down(desk, page)

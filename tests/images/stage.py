@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from gpuyard.images.toolbox.base import AT
+from gpuyard.images.toolbox.build import BuildFailed, Missing, build, remove
 from gpuyard.images.toolbox.recipes import Service
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuyard-tests"
@@ -37,6 +39,19 @@ def missing(*programs: str) -> str:
         return "containers are tested as root"
     absent = [name for name in ("podman", "busybox", *programs) if shutil.which(name) is None]
     return f"not installed: {', '.join(absent)}" if absent else ""
+
+
+def built_toolbox(tell: Callable[[str, Mapping[str, object]], None] = lambda what, facts: None) -> Path:
+    """The toolbox, built if this machine has none yet. Without compilers or packages to fetch there is none, and what
+    needs it is skipped, aloud."""
+    if problem := missing():
+        pytest.skip(problem)
+    try:
+        made = build(CACHE, tell)
+        remove(CACHE, keep_current=True)  # of earlier versions
+        return made
+    except (Missing, BuildFailed) as problem:
+        pytest.skip(f"no toolbox on this machine: {problem}")
 
 
 def podman(*words: str, input: bytes | None = None, check: bool = True) -> subprocess.CompletedProcess[bytes]:

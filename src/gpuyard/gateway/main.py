@@ -32,6 +32,7 @@ CANNOT_LISTEN = 4
 MOST_WORKERS = 2  # two cores carry more than a network does; each costs memory
 YOUNG_SECONDS = 2.0
 END_SECONDS = 8.0
+AGAIN_SECONDS = 0.05
 _log = logging.getLogger(__name__)
 
 
@@ -75,11 +76,14 @@ def _raise_file_limit() -> None:
 
 
 def listen_where_it_was(config: GatewayConfig, count: int) -> list[socket.socket]:
-    """With any port that is free, the one of a gateway that was killed: pages that are open look for it there."""
+    """Pages that are open look for a gateway that was killed where it was. Its workers may take a moment to notice."""
     before = read_note(config.folder)
-    if not config.port and before is not None:
-        with contextlib.suppress(OSError):
-            return listen(config.host, before.port, count)
+    if before is not None and config.port in (0, before.port):
+        deadline = time.monotonic() + END_SECONDS
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                return listen(config.host, before.port, count)
+            time.sleep(AGAIN_SECONDS)
     return listen(config.host, config.port, count)
 
 

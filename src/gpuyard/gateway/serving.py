@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import select
 import signal
 import socket
 import time
@@ -34,6 +35,7 @@ from gpuyard.store.database import Database
 
 TIDY_SECONDS = 300.0
 LOOK_SECONDS = 2.0
+LEAVING_SECONDS, AGAIN_SECONDS = 8.0, 0.05
 DOOR_IN_A_CONTAINER = "/run/yard/door"
 _log = logging.getLogger(__name__)
 
@@ -43,17 +45,21 @@ class Place:
     """What a worker is given by the one who started it."""
 
     listener: socket.socket
-    alive: int  # a descriptor that ends with the one who started us
+    alive: int  # a descriptor that can be read once the one who started us is gone
     master: int
     is_first: bool  # has SSH, and tells where the gateway is
     workers: int = 1  # how many there are of its kind
+
+    @property
+    def is_orphaned(self) -> bool:
+        return bool(select.select([self.alive], [], [], 0)[0])
 
 
 async def serve(config: GatewayConfig, place: Place) -> None:
     loop, told_to_end = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_end.set)
-    loop.add_reader(place.alive, told_to_end.set)  # readable when the one who started us is gone
+    loop.add_reader(place.alive, told_to_end.set)
     port = place.listener.getsockname()[1]
     database = await asyncio.to_thread(Database.open, config.database_url)
     clock = _SteadyClock()
@@ -128,11 +134,14 @@ async def _ssh(config: GatewayConfig, context: Context, broker: Broker) -> Async
 
 
 async def _start_where_it_was(known: SshContext) -> SshDoor:
-    """With any port that is free, the one of before if it is: editors that lost us look for us there."""
+    """Editors look for a gateway that was killed where it was. The worker that had the port may still be leaving."""
     before = read_note(known.host_key.parent)
-    if not known.port and before is not None and before.ssh_port:
-        with contextlib.suppress(OSError):
-            return await start_ssh(replace(known, port=before.ssh_port))
+    if before is not None and before.ssh_port and known.port in (0, before.ssh_port):
+        deadline = time.monotonic() + LEAVING_SECONDS
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                return await start_ssh(replace(known, port=before.ssh_port))
+            await asyncio.sleep(AGAIN_SECONDS)
     return await start_ssh(known)
 
 
@@ -143,12 +152,15 @@ def _said_where(config: GatewayConfig, place: Place, ssh_port: int | None, now: 
     url = f"{doorway.scheme}://{doorway.base_for(_name_of(config.host))}"
     scheme, domain, paths = doorway.scheme, doorway.domain, doorway.paths
     note = GatewayNote(url, port, ssh_port, place.master, now, config.digest, scheme, domain, paths)
+    if place.is_orphaned:  # another one may be here already, and have said where
+        yield
+        return
     note.write(config.folder)
     _log.info("the gateway is ready: %s, ssh port %s", url, ssh_port)
     try:
         yield
     finally:
-        if read_note(config.folder) == note:
+        if not place.is_orphaned and read_note(config.folder) == note:  # else the next one begins where this one was
             (config.folder / NOTE_FILE).unlink(missing_ok=True)
 
 
