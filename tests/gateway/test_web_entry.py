@@ -139,6 +139,15 @@ def test_what_does_not_run_is_not_entered(house: House, job: Workload) -> None:
     assert "not running" in told.text
 
 
+def test_a_stopped_environment_says_how_it_is_started(house: House) -> None:
+    env = house.workload("ann")
+    cookie = house.cookie("ann", env, "lab")
+    house.stop(env)
+    told = house.get(host(env, "lab"), "/", Cookie=cookie, Accept="text/html", Accept_Language="en")
+    assert told.status == 409
+    assert f"yard env start {env.spec.name}" in told.text
+
+
 # --- what ends it -------------------------------------------------------------------------------------------------
 
 
