@@ -12,7 +12,8 @@ from tests.api.yard import Yard, running
 
 from gpuyard.access import gates
 from gpuyard.domain.doorways import Visit
-from gpuyard.domain.lifecycle import PauseAsked
+from gpuyard.domain.lifecycle import Observed, PauseAsked
+from gpuyard.domain.workload import Life, Seen
 
 NOTE = {"url": "http://localhost:8471", "port": 8471, "ssh_port": 8472, "pid": 1, "started_at": 1.0, "config": "x"}
 NAMES, PATHS = {"scheme": "http", "domain": "localhost", "paths": False}, {"paths": True}
@@ -138,6 +139,8 @@ def test_an_environment_tells_its_owner_the_ways_in_while_it_can_be_entered(yard
     build_toolbox(tmp_path, "lab", "terminal")
     with yard.person("ann", group="vision") as ann, yard.person("lea", group="vision", role="lead") as lea:
         id = ann.post("/api/v1/envs", json={"name": "dev", "ports": [6006]}).json()["id"]
+        assert ann.get("/api/v1/envs/dev").json()["ssh"] is None
+        yard.start(id)
         told = ann.get("/api/v1/envs/dev").json()
         assert told["addresses"] == {
             what: f"http://{what}-{id}.localhost:8471/" for what in ("lab", "terminal", "p6006")
@@ -146,5 +149,6 @@ def test_an_environment_tells_its_owner_the_ways_in_while_it_can_be_entered(yard
         seen = lea.get(f"/api/v1/envs/{id}").json()
         assert (seen["addresses"], seen["ssh"]) == ({}, None)
         yard.step(id, PauseAsked("ann"))
+        yard.step(id, Observed({replica.id: Seen(Life.ABSENT) for replica in yard.replicas(yard.workload(id))}))
         stopped = ann.get("/api/v1/envs/dev").json()
         assert (stopped["addresses"], stopped["ssh"]) == ({}, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.yard import Yard
+from tests.cli.yard import Yard, wait_until
 
 
 def test_an_unknown_environment_is_not_called_a_job(simulated: Yard) -> None:
@@ -91,6 +91,7 @@ def test_a_list_says_in_short_who_stopped_it(simulated: Yard) -> None:
 def test_show_says_how_to_get_in_and_what_stops_it(machine: Yard) -> None:
     made = machine.run("env", "create", "door", "--cpu", "0.2", "--memory", "128M", "--port", "6006", "--idle", "2h")
     assert (made.code, "yard shell door" in made.err) == (0, True)
+    wait_until(lambda: machine.json("env", "show", "door")["ssh"] is not None, what=lambda: "the gateway is not open")
     shown = machine.good("env", "show", "door")
     ssh_port = machine.json("env", "show", "door")["ssh"].split()[2]
     for words in (
@@ -121,3 +122,33 @@ def test_a_name_that_is_taken_ends_like_any_other_thing_that_cannot_be_done(simu
     again = simulated.run("env", "create", "taken")
     assert (again.code, "already" in again.err) == (1, True)
     simulated.good("env", "rm", "taken", "--yes")
+
+
+def test_a_running_one_is_not_changed_by_start_and_a_stopped_one_not_stopped_again(simulated: Yard) -> None:
+    simulated.json("env", "create", "steady")
+    refused = simulated.run("env", "start", "steady", "--cards", "1")
+    assert (refused.code, "yard env restart steady" in refused.err) == (1, True)
+    assert simulated.run("env", "start", "steady").code == 0
+    simulated.good("env", "stop", "steady")
+    again = simulated.run("env", "stop", "steady")
+    assert (again.code, "asked to stop" in again.err, "steady is stopped" in again.err) == (0, False, True)
+    simulated.good("env", "rm", "steady", "--yes")
+
+
+def test_one_that_waits_is_not_entered_by_ssh_and_says_why(simulated: Yard) -> None:
+    simulated.good("env", "create", "waiting", "--cards", "1000", "--detach")
+    refused = simulated.run("env", "ssh", "waiting")
+    assert (refused.code, "waiting is queued" in refused.err) == (1, True)
+    simulated.good("env", "rm", "waiting", "--yes")
+
+
+def test_one_that_was_removed_is_called_so(machine: Yard) -> None:
+    made = machine.json("env", "create", "gone", "--cpu", "0.2", "--memory", "128M")
+    machine.good("env", "rm", "gone", "--yes")
+    entered = machine.run("shell", str(made["id"]))
+    assert (entered.code, "gone was removed" in entered.err) == (1, True)
+
+
+def test_the_commands_are_listed_in_the_order_of_a_day(simulated: Yard) -> None:
+    told = simulated.good("env", "--help")
+    assert told.index("create ") < told.index("show ") < told.index("stop ") < told.index("rm ")

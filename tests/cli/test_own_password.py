@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cli.terminal import Terminal
 from tests.cli.test_keys import make_key
-from tests.cli.yard import Yard
+from tests.cli.yard import Yard, wait_until
 
 OWN = "a password of my own"
 
@@ -27,6 +27,7 @@ def test_the_first_admin_chooses_one_where_the_server_runs_and_then_comes_by_ssh
         terminal.type(OWN + "\n")
     assert terminal.exit_code() == 0, terminal.seen
     assert "Old password" not in terminal.seen
+    wait_until(lambda: yard.json("env", "show", "dev")["ssh"] is not None, what=lambda: "the gateway is not open")
     target = yard.json("env", "show", "dev")["ssh"].split()
     options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-i", str(key)]
     entered = subprocess.run(

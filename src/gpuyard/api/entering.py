@@ -17,7 +17,7 @@ from gpuyard.api.gateway_info import NOTE, read_note
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.workloads import Ref
 from gpuyard.domain.doorways import IDE, LAB, TERMINAL, Doorway, Visit, read_what, safe_path
-from gpuyard.domain.errors import BadInput, Conflict, NotFound, Unavailable
+from gpuyard.domain.errors import BadInput, Conflict, NotFound, Unavailable, YardError
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ENDED, Kind, State, Workload
@@ -41,16 +41,21 @@ def open_in_browser(
         raise BadInput(because(Code.BAD_VALUE, at="what", problem=Problem.ONE_OF.value, **facts))
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.ENTER_WORKLOAD)
-    _require_live(workload)
-    if caller.parts.data is None:  # there is no gateway, now or later
-        raise Conflict(because(Code.ENGINE_CANNOT, engine=caller.parts.images.engine, what="enter"))
-    _require_tool(caller.parts.data, workload, what)
-    doorway, visit = _doorway(caller.parts.data), Visit(workload.id, what)
+    doorway, visit = _doorway(require_openable(caller, workload, what)), Visit(workload.id, what)
     with caller.parts.database.write() as conn:
         code = gates.make_code(conn, caller.actor, visit, caller.now)
         audit.record(conn, caller.actor, Action.ENTER_WORKLOAD, workload.id, caller.now, facts={"what": what})
     known = urlencode({"code": code} | ({"next": safe_path(wish.path)} if wish.path else {}))
     return models.OpenOut(url=f"{doorway.root(visit, _base(doorway, request))}/.yard/enter?{known}")
+
+
+def require_openable(caller: Caller, workload: Workload, what: str) -> Path:
+    """That it can be entered by browser now; the folder in which the gateway says where."""
+    if caller.parts.data is None:  # there is no gateway, now or later
+        raise Conflict(because(Code.ENGINE_CANNOT, engine=caller.parts.images.engine, what="enter"))
+    _require_live(workload)
+    _require_tool(caller.parts.data, workload, what)
+    return caller.parts.data
 
 
 def _base(doorway: Doorway, request: Request) -> str:
@@ -115,10 +120,21 @@ def addresses_of(caller: Caller, request: Request, env: Workload) -> dict[str, s
     return {visit.what: f"{doorway.root(visit, _base(doorway, request))}/" for visit in visits}
 
 
+def closed_to(caller: Caller, env: Workload) -> dict[str, str]:
+    """The programs for the browser that cannot be opened, each with the reason in words."""
+    found = {}
+    for what in TOOLS:
+        try:
+            require_openable(caller, env, what)
+        except YardError as refusal:
+            found[what] = caller.say(refusal.reason)
+    return found
+
+
 def ssh_of(caller: Caller, request: Request, env: Workload) -> str | None:
     """The command that enters it. Others than the owner have no name there."""
     data = caller.parts.data
-    if data is None or not _is_live(env) or caller.actor.name != env.owner:
+    if data is None or env.state not in (State.STARTING, State.RUNNING) or caller.actor.name != env.owner:
         return None
     told = read_note(data / NOTE)
     port, host = told.get("ssh_port"), told.get("ssh_host") or request.url.hostname or "localhost"

@@ -141,6 +141,10 @@ ENV: dict[str, tuple[str, str]] = {
         "  see what there is with: yard env ls",
         "找不到开发环境 `{name}`，或者您无权查看。\n  查看现有的开发环境：yard env ls",
     ),
+    "env.runs_already": (
+        "{name} runs. To change what it has, it is stopped and started again: yard env restart {name} …",
+        "{name} 正在运行。要更改资源需要重启：yard env restart {name} ……",
+    ),
     "env.is_stopped": (
         "{name} is stopped; start it with: yard env start {name}",
         "{name} 已停止；启动：yard env start {name}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpuyard.cli.job_table import short_reason
 from gpuyard.cli.labels import label, state_label
 from gpuyard.cli.output import age, local_time, number, short_time
 from gpuyard.cli.phrases import knows, say
@@ -37,7 +38,8 @@ def row(env: Env, everyone: bool) -> list[str]:
 def _short_reason(env: Env) -> str:
     """In a list what is the same for all is left out: `yard env show` has the whole sentence."""
     key = f"env.short.{env.reason_code}"
-    return say(key, by=env.reason_facts.get("by") or "-") if knows(key) else env.reason
+    by = env.reason_facts.get("by") or "-"
+    return say(key, by=by) if knows(key) else short_reason(env.reason_code, env.reason)
 
 
 def _cards(env: Env) -> str:
@@ -74,8 +76,7 @@ def _ways_in(env: Env) -> Iterator[tuple[str, str]]:
 
 
 def ready(env: Env) -> str:
-    """What to do with one that runs: only what is possible."""
+    """What to do with one that runs. Of what the browser could open, only what is there."""
     there = [tool for tool in TOOLS if tool in env.addresses]
-    opens = "   " + say("env.ready.open", name=env.name, tools=" | ".join(there)) if there else ""
-    enters = "   " + say("env.ready.enter", name=env.name) if env.ssh is not None else ""
-    return say("env.ready", name=env.name) + opens + enters
+    opens = [say("env.ready.open", name=env.name, tools=" | ".join(there))] if there else []
+    return "   ".join([say("env.ready", name=env.name), *opens, say("env.ready.enter", name=env.name)])

@@ -18,7 +18,7 @@ from gpuyard.cli.labels import state_label
 from gpuyard.cli.output import local_time, note, print_fields, print_json, printable, short_time
 from gpuyard.cli.phrases import say
 from gpuyard.cli.run import environment_of, number_or_text
-from gpuyard.cli.shared import open_client, output_option, print_listing
+from gpuyard.cli.shared import InOrder, open_client, output_option, print_listing
 from gpuyard.cli.taken import never_in_words
 from gpuyard.domain.reasons import NEVER_STARTS
 from gpuyard.sdk.errors import YardApiError
@@ -76,7 +76,7 @@ def _starting(command: Any) -> Any:
     return command
 
 
-@click.group(help=say("env"))
+@click.group(cls=InOrder, help=say("env"))
 def env() -> None:
     """Text is in the phrases."""
 
@@ -115,7 +115,7 @@ def _tell_start(made: Env, detach: bool, output: str) -> int:
     for warning in made.warnings:
         note(say("run.warning", text=printable(warning)))
     if not detach:
-        if made.state != "paused":  # one that was just asked to start still says why it was stopped
+        if made.state not in ("paused", "running"):  # one just asked to start still says why it was stopped
             _tell(made)
         try:
             made = made.wait(told=_tell_and_weigh)
@@ -137,6 +137,10 @@ def _tell_start(made: Env, detach: bool, output: str) -> int:
 
 def _tell(env: Env) -> None:
     note(say("env.state", name=env.name, state=state_label(env.shown_state), reason=printable(env.reason)))
+
+
+def _tell_state(env: Env) -> None:
+    note(say("run.state", id=env.name, state=state_label(env.shown_state)))
 
 
 def _tell_and_weigh(env: Env) -> None:
@@ -218,6 +222,9 @@ def _require_enterable(client: Client, found: Env) -> None:
     """Said before anybody is asked for a password."""
     if found.shown_state == "stopped":
         raise Refused(say("env.is_stopped", name=found.name))
+    if found.state in ("queued", "placed"):
+        reason = printable(found.reason)
+        raise Refused(say("env.state", name=found.name, state=state_label(found.state), reason=reason))
     me = client.whoami().user
     if me.name == found.owner and me.must_change_password:
         raise Refused(say("env.password_first"), NOT_ALLOWED)
@@ -231,7 +238,8 @@ def stop(names: tuple[str, ...], detach: bool, output: str) -> None:
     client = open_client()
     asked = [_find(client, name).stop() for name in names]
     for found in asked:
-        note(say("env.stopping", name=found.name))
+        if found.state != "paused":
+            note(say("env.stopping", name=found.name))
     if not detach:
         try:
             asked = [found.wait() for found in asked]
@@ -248,11 +256,13 @@ def stop(names: tuple[str, ...], detach: bool, output: str) -> None:
 @_starting
 def start(name: str, timer: str | None, yes: bool, force: bool, detach: bool, output: str, **asked: Any) -> int:
     found = _find(open_client(), name)
+    wanted = _wanted(asked)
+    if found.state == "running" and found.wanted == "run" and wanted:
+        raise Refused(say("env.runs_already", name=found.name))
     _ask_about_image(found, asked.get("image"), yes)
     if found.state == "stopping" and found.wanted == "pause":  # just asked to stop, or idle for too long
         _tell(found)
         found = found.wait()
-    wanted = _wanted(asked)
     return _tell_start(_unless_never(found, lambda: found.start(wanted, timer=timer, force=force)), detach, output)
 
 
@@ -261,7 +271,7 @@ def start(name: str, timer: str | None, yes: bool, force: bool, detach: bool, ou
 def restart(name: str, timer: str | None, yes: bool, force: bool, detach: bool, output: str, **asked: Any) -> int:
     found, wanted = _find(open_client(), name), _wanted(asked)
     _ask_about_image(found, asked.get("image"), yes)
-    again = _unless_never(found, lambda: found.restart(wanted, timer=timer, force=force, told=_tell))
+    again = _unless_never(found, lambda: found.restart(wanted, timer=timer, force=force, told=_tell_state))
     return _tell_start(again, detach, output)
 
 

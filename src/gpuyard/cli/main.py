@@ -14,18 +14,12 @@ from gpuyard.cli import shell as shells
 from gpuyard.cli import toolbox as tools
 from gpuyard.cli.failures import INTERRUPTED, Refused, tell_api_error, tell_bug, tell_file_error, tell_refused
 from gpuyard.cli.phrases import say
+from gpuyard.cli.shared import InOrder
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.version import VERSION
 
 PIPE_CLOSED = 141  # as a shell tells SIGPIPE
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "auto_envvar_prefix": None}
-
-
-class InOrder(click.Group):
-    """Commands are listed in the order of a day's work, not of the alphabet."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(self.commands)
 
 
 @click.group(cls=InOrder, help=say("yard"), epilog=say("environment"), context_settings=SETTINGS)

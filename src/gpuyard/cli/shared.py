@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class InOrder(click.Group):
+    """Commands are listed in the order of a day's work, not of the alphabet."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.commands)
+
+
 def open_client() -> Client:
     """The server this person means, closed when the command ends. Loaded here: `--help` must not pay for it."""
     from gpuyard.sdk.client import SUBMIT_PATIENCE_SECONDS, WATCH_PATIENCE_SECONDS, Client

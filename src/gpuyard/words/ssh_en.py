@@ -6,12 +6,17 @@ from collections.abc import Mapping
 
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
+from gpuyard.domain.workload import ENDED
 from gpuyard.words.language import Facts, Template
+
+ENDED_STATES = frozenset(state.value for state in ENDED)
 
 
 def _not_running(facts: Facts) -> str:
     if facts.get("what") == "env" and facts.get("state") == "paused":
         return "The environment {name} is stopped. Start it with: yard env start {name}"
+    if facts.get("what") == "env" and facts.get("state") in ENDED_STATES:
+        return "The environment {name} was removed. See what there is with: yard env ls"
     if facts.get("what") == "env":
         return "The environment {name} is not running[ ({state:noun})]. See why with: yard env show {name}"
     return "The job {name} is not running[ ({state:noun})], so there is nothing to enter."

@@ -6,12 +6,17 @@ from collections.abc import Mapping
 
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
+from gpuyard.domain.workload import ENDED
 from gpuyard.words.language import Facts, Template
+
+ENDED_STATES = frozenset(state.value for state in ENDED)
 
 
 def _not_running(facts: Facts) -> str:
     if facts.get("what") == "env" and facts.get("state") == "paused":
         return "开发环境 {name} 已停止。启动它：yard env start {name}"
+    if facts.get("what") == "env" and facts.get("state") in ENDED_STATES:
+        return "开发环境 {name} 已被删除。查看现有的开发环境：yard env ls"
     if facts.get("what") == "env":
         return "开发环境 {name} 没有在运行[（{state:noun}）]。查看原因：yard env show {name}"
     return "任务 {name} 没有在运行[（{state:noun}）]，无法进入。"
