@@ -33,6 +33,12 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 1600,
     assetsInlineLimit: 0, // nothing as data: in a page, so that the content policy stays narrow
+    rollupOptions: {
+      input: {
+        index: resolve(import.meta.dirname, "index.html"),
+        terminal: resolve(import.meta.dirname, "terminal.html"), // a page of the gateway's, which needs nothing of the console
+      },
+    },
   },
   server: { proxy: { "/api": "http://127.0.0.1:8470" } },
   test: { environment: "jsdom", globals: false, include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/test-setup.ts"] },

@@ -138,8 +138,8 @@ def test_jobs_have_no_notebooks(house: House) -> None:
     assert house.get(name, f"{prefix}/", Cookie=cookie).status == 404
 
 
-def test_without_a_toolbox_the_terminal_is_a_smaller_one(tmp_path: Path) -> None:
-    with running(tmp_path) as house:
+def test_without_a_built_console_the_terminal_is_a_smaller_one(tmp_path: Path) -> None:
+    with running(tmp_path, built=str(tmp_path / "nothing")) as house:
         house.person("ann")
         env = house.workload("ann", kind=Kind.ENV)
         cookie, (name, prefix) = enter(house, env, "terminal"), place(house, env, "terminal")
@@ -151,21 +151,39 @@ def test_without_a_toolbox_the_terminal_is_a_smaller_one(tmp_path: Path) -> None
         assert "xterm" not in page.text
 
 
-def test_the_terminal_page_and_its_files(house: House) -> None:
-    xterm = Path(house.context.config.data) / "toolbox/current/web/xterm"
-    xterm.mkdir(parents=True)
-    (xterm / "xterm.js").write_text("// xterm")
-    env = house.workload("ann", kind=Kind.ENV)
-    cookie, (name, prefix) = enter(house, env, "terminal"), place(house, env, "terminal")
-    page = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html")
-    assert page.status == 200
-    assert f"{prefix}/.yard/assets/terminal.js" in page.text
-    assert house.get(name, f"{prefix}/.yard/assets/xterm.js").body == b"// xterm"
-    assert house.get(name, f"{prefix}/.yard/assets/terminal.js").headers["Content-Type"].startswith("text/javascript")
-    for wrong in ("../../owner.token", "%2e%2e/owner.token", "xterm.css", "terminal.html"):
-        assert house.get(name, f"{prefix}/.yard/assets/{wrong}").status == 404
-    stranger = house.get(name, f"{prefix}/", Accept="text/html")
-    assert (stranger.status, "/.yard/login?to=terminal-" in stranger.headers["Location"]) == (303, True)
+def a_build(folder: Path) -> str:
+    """The terminal's page and its files, beside others that are the console's."""
+    files = {
+        "terminal.html": '<html lang="en"><title>terminal</title><script src="/assets/terminal-a1.js"></script>',
+        "assets/terminal-a1.js": "// terminal",
+        "assets/terminal-a1.js.gz": "packed",
+        "assets/index-b2.js": "// console",
+    }
+    (folder / "assets").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    return str(folder)
+
+
+@pytest.mark.parametrize("paths", [False, True])
+def test_the_terminal_page_and_its_files(tmp_path: Path, paths: bool) -> None:
+    with running(tmp_path, paths=paths, built=a_build(tmp_path / "built")) as house:
+        house.person("ann")
+        env = house.workload("ann", kind=Kind.ENV)
+        cookie, (name, prefix) = enter(house, env, "terminal"), place(house, env, "terminal")
+        page = house.get(name, f"{prefix}/", Cookie=cookie, Accept="text/html", Accept_Language="zh")
+        files = f"{prefix}/.yard/assets"
+        assert page.status == 200
+        title = f"<title>{env.spec.name}</title>"
+        assert page.text == f'<html lang="zh-CN">{title}<script src="{files}/terminal-a1.js"></script>'
+        assert house.get(name, f"{files}/terminal-a1.js").body == b"// terminal"
+        packed = house.get(name, f"{files}/terminal-a1.js", Accept_Encoding="gzip, br")
+        assert (packed.body, packed.headers["Content-Encoding"]) == (b"packed", "gzip")
+        assert packed.headers["Content-Type"].startswith("text/javascript")
+        for wrong in ("../../owner.token", "%2e%2e/owner.token", "index-b2.js", "terminal.html", "terminal-a1.js.gz"):
+            assert house.get(name, f"{files}/{wrong}").status == 404
+        stranger = house.get(name, f"{prefix}/", Accept="text/html")
+        assert (stranger.status, "/.yard/login?to=terminal-" in stranger.headers["Location"]) == (303, True)
 
 
 def test_by_path_programs_are_told_their_prefix_and_cookies_stay_below_it(

@@ -33,6 +33,8 @@ class GatewayConfig:
     """Connections from one address of visitors who have not shown yet who they are."""
     proxies: tuple[str, ...] = ()
     """Whose X-Forwarded-For is believed."""
+    built: str = ""
+    """The folder of the built console, of which the terminal's page is taken. Empty: as it comes with the package."""
     engine: str = "process"
     first_uid: int = 0
     version: str = ""

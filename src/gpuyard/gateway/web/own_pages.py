@@ -20,7 +20,7 @@ from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ID_RULE, State
 from gpuyard.gateway.web import answers, origins
 from gpuyard.gateway.web.answers import OwnAnswer, language_of, message, page, part, redirect
-from gpuyard.gateway.web.assets import asset, terminal_parts
+from gpuyard.gateway.web.assets import asset, built_folder, plain_terminal_parts, terminal_page
 from gpuyard.gateway.web.framing import can_be_partitioned, comes_in_a_frame
 from gpuyard.gateway.web.gate import Proof
 from gpuyard.gateway.web.heads import Request
@@ -42,6 +42,7 @@ class OwnPages:
     def __init__(self, web: Web) -> None:
         self._web = web
         self._context = web.context
+        self._built = built_folder(web.context.config.built)
 
     async def answer(self, request: Request, asked: Asked, path: str, body: bytes, peer: str) -> Reply:
         """Never raises for what a visitor can do."""
@@ -58,7 +59,7 @@ class OwnPages:
         route, _, raw = path.partition("?")
         query = dict(parse_qsl(raw, keep_blank_values=True, max_num_fields=20))
         if route.startswith("/.yard/assets/"):
-            return await asyncio.to_thread(asset, self._context.config.folder, request, route.rpartition("/")[2])
+            return await asyncio.to_thread(asset, request, route.rpartition("/")[2], self._built)
         if request.method not in (b"GET", b"HEAD") and not origins.is_own(request, self._web.scheme):
             return self._said(request, 403, "bad.origin")
         if asked.visit is not None:
@@ -96,13 +97,14 @@ class OwnPages:
 
     async def _terminal_page(self, request: Request, asked: Asked, visit: Visit, peer: str) -> OwnAnswer:
         permit = await self._web.gate.authorise(self._web.proof_of(request, peer), visit)
-        language, name = language_of(request), permit.workload.spec.name
-        filled = Template(part("terminal.html")).substitute(
-            terminal_parts(self._context.config.folder),
-            language="zh-CN" if language == "zh" else "en",
-            title=html.escape(name),
-            prefix=html.escape(asked.prefix),
-        )
+        facts = {
+            "language": "zh-CN" if language_of(request) == "zh" else "en",
+            "title": html.escape(permit.workload.spec.name),
+            "prefix": html.escape(asked.prefix),
+        }
+        filled = await asyncio.to_thread(terminal_page, self._built, **facts)
+        if filled is None:  # the console was not built: there is a smaller one that needs no build
+            filled = Template(part("terminal.html")).substitute(plain_terminal_parts(), **facts)
         host = request.host.decode("latin-1")
         sources = f"connect-src 'self' ws://{host} wss://{host}; script-src 'self'; style-src 'self' 'unsafe-inline'"
         policy = f"default-src 'none'; {sources}; font-src 'self' data:; base-uri 'none'"
