@@ -1,7 +1,8 @@
 """How long people wait for a place to work in: a terminal, JupyterLab, VS Code, each beside the same without us.
 
-Without us means: `podman run` of the same image in the same store, and the same programs started in a container of it.
-The two take turns, so that a busy machine is as hard on the one as on the other.
+Without us means: `podman run` of the same image in the same store with the same limits, and the same programs started
+in a container of it. The two take turns, and take turns in being first, so that a busy machine and a cold cache are as
+hard on the one as on the other; and nothing is measured while what was measured before is still being cleared away.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,7 +32,9 @@ from gpuyard.images.toolbox.build import BuildFailed, Missing, build
 from lab.lines import Line
 from lab.platform import YARD, Platform, a_platform
 
-ROUNDS = 5
+Times = dict[str, list[float]]
+ROUNDS = 6  # each is first in half of them
+CORES, MEMORY = 1, "2G"
 PATIENCE_SECONDS = 60.0
 OWNER = "admin"
 
@@ -68,20 +72,20 @@ def a_container_platform(data: Path) -> Iterator[Platform]:
             yield platform
     finally:
         subprocess.run([*YARD, "down", "--all"], env={**os.environ, "YARD_DATA": str(data)}, capture_output=True)
-        clear(data)
+        remove(data, "--all")
         OwnService(data).end()
 
 
-def clear(data: Path) -> None:
-    """Containers that are just going are in each other's way for a moment."""
-    for tries_left in reversed(range(10)):
+def remove(data: Path, *which: str) -> None:
+    """Containers that are just going are in their own and each other's way for a moment ("device or resource busy")."""
+    for tries_left in reversed(range(20)):
         try:
-            podman(data, "rm", "--all", "--force", "--time", "0")
+            podman(data, "rm", "--force", "--ignore", "--time", "0", *which)
             return
         except RuntimeError:
             if not tries_left:
                 raise
-            time.sleep(1.0)
+            time.sleep(0.5)
 
 
 def podman(data: Path, *words: str) -> str:
@@ -100,22 +104,43 @@ def load_image(platform: Platform, folder: Path) -> str:
 
 
 def compare(platform: Platform, image: str, folder: Path) -> list[Line]:
-    ours: dict[str, list[float]] = {"terminal": [], "lab": [], "ide": []}
-    raw: dict[str, list[float]] = {"terminal": [], "lab": [], "ide": []}
+    ours: Times = {"terminal": [], "lab": [], "ide": []}
+    raw: Times = {"terminal": [], "lab": [], "ide": []}
     for number in range(ROUNDS):
-        seconds, place = terminal_by_us(platform, image, f"bench{number}")
-        ours["terminal"].append(seconds)
-        raw["terminal"].append(terminal_by_podman(platform.data, image))
-        for what in ("lab", "ide"):
-            ours[what].append(service_by_us(platform, place, what))
-            raw[what].append(service_by_podman(platform.data, image, folder / f"{what}{number}", what))
-        platform.connect().call("POST", f"/workloads/{place.id}/stop")
+        a_round(platform, image, folder / str(number), ours, raw, ours_first=number % 2 == 0)
     promised = {"terminal": 0.7, "lab": 1.0, "ide": 1.0}
     return [
         Line(f"{NAMES[what]}, above {medians(raw[what])} s without us (median of {ROUNDS})", above, promised[what], "s")
         for what in ours
         for above in [statistics.median(ours[what]) - statistics.median(raw[what])]
     ]
+
+
+def a_round(platform: Platform, image: str, folder: Path, ours: Times, raw: Times, *, ours_first: bool) -> None:
+    """Everything once by us and once without us, one after the other."""
+    data, places = platform.data, list[Place]()
+
+    def terminal() -> float:
+        seconds, place = terminal_by_us(platform, image, f"bench{folder.name}")
+        places.append(place)
+        return seconds
+
+    take_turns(ours["terminal"], terminal, raw["terminal"], lambda: terminal_by_podman(data, image), ours_first)
+    for what in ("lab", "ide"):
+        by_us = partial(service_by_us, platform, places[0], what)
+        by_podman = partial(service_by_podman, data, image, folder / what, what)
+        take_turns(ours[what], by_us, raw[what], by_podman, ours_first)
+    connection = platform.connect()
+    connection.call("POST", f"/workloads/{places[0].id}/stop")
+    connection.wait(places[0].id, "paused", seconds=PATIENCE_SECONDS)  # it could be started again
+
+
+def take_turns(
+    ours: list[float], by_us: Callable[[], float], raw: list[float], by_podman: Callable[[], float], ours_first: bool
+) -> None:
+    turns = [(ours, by_us), (raw, by_podman)]
+    for times, measure in turns if ours_first else reversed(turns):
+        times.append(measure())
 
 
 NAMES = {"terminal": "environment to usable terminal", "lab": "JupyterLab answers", "ide": "VS Code answers"}
@@ -130,7 +155,7 @@ def medians(values: list[float]) -> str:
 
 def terminal_by_us(platform: Platform, image: str, name: str) -> tuple[float, Place]:
     begun, connection = time.perf_counter(), platform.connect()
-    asked = {"name": name, "image": image, "cpu": 1, "memory": "2G"}
+    asked = {"name": name, "image": image, "cpu": CORES, "memory": MEMORY}
     id = str(connection.call("POST", "/envs", asked)["id"])
     job = connection.wait(id, "running", seconds=PATIENCE_SECONDS)
     attempt = job["attempts"][-1]
@@ -152,20 +177,23 @@ async def use_terminal(broker: Broker, replica: str) -> None:
 
 def terminal_by_podman(data: Path, image: str) -> float:
     """Until the shell has answered. That it has ended podman may notice much later."""
-    command = ["podman", "run", "--rm", *limits(), image, "sh", "-c", "echo ready-$((40+2))"]
+    name = f"raw-{time.monotonic_ns()}"
+    command = ["podman", "run", "--name", name, *limits(), image, "sh", "-c", "echo ready-$((40+2))"]
     begun = time.perf_counter()
     with subprocess.Popen(command, env=os.environ | OwnService(data).environment(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert b"ready-42" in process.stdout.readline()
         seconds = time.perf_counter() - begun
         process.kill()
+    remove(data, name)
     return seconds
 
 
 def limits() -> list[str]:
-    """People of its own, as ours have. Ours have a network, too; without one it is faster, and the promise harder."""
+    """People of its own, cores and memory as ours have. Ours have a network, too; without one it is faster, and the
+    promise harder."""
     own = f"0:{stage.FIRST_NUMBER}:65536"
-    limited = ["--ulimit", "nofile=8192:8192", "--ulimit", "nproc=4096:4096"]
+    limited = ["--ulimit", "nofile=8192:8192", "--ulimit", "nproc=4096:4096", "--cpus", str(CORES), "--memory", MEMORY]
     return ["--uidmap", own, "--gidmap", own, "--network", "none", *limited]
 
 
@@ -173,9 +201,9 @@ def limits() -> list[str]:
 
 
 def service_by_us(platform: Platform, place: Place, what: str) -> float:
-    """From the first visit, which starts it, until its page comes."""
-    address = urlsplit(platform.connect().call("POST", f"/workloads/{place.id}/open", {"what": what})["url"])
+    """From the wish to open it until its page comes."""
     begun = time.perf_counter()
+    address = urlsplit(platform.connect().call("POST", f"/workloads/{place.id}/open", {"what": what})["url"])
     answer = visit(address.port or 80, address.netloc, f"{address.path}?{address.query}", "")
     cookie = (answer.getheader("Set-Cookie") or "").split(";")[0]
     until(lambda: visit(address.port or 80, address.netloc, PAGES[what], cookie).status == 200)
@@ -198,7 +226,7 @@ def service_by_podman(data: Path, image: str, folder: Path, what: str) -> float:
     """Started in a container that runs already, until its page comes."""
     home, door = folder / "home", folder / "door"
     for path in (folder, home, door):
-        path.mkdir(mode=0o755)
+        path.mkdir(mode=0o755, parents=True)
         os.chown(path, stage.FIRST_NUMBER, stage.FIRST_NUMBER)
     service = recipes.RECIPES[what]("/", AT, stage.HOME, stage.DOOR)
     shown = [f"{(data / 'toolbox' / 'current').resolve()}:{AT}:ro", f"{home}:{stage.HOME}", f"{door}:{stage.DOOR}"]
@@ -209,7 +237,7 @@ def service_by_podman(data: Path, image: str, folder: Path, what: str) -> float:
     podman(data, "exec", "-d", container, *service.argv)
     until(lambda: page_of(door / f"{what}.sock", PAGES[what]) == 200)
     seconds = time.perf_counter() - begun
-    podman(data, "rm", "--force", "--time", "0", container)
+    remove(data, container)
     return seconds
 
 
