@@ -128,18 +128,18 @@ def test_two_yards_on_one_engine_leave_each_others_work_alone(container_yard: Co
     assert container_yard.look(mine).life is Life.RUNNING
 
 
-def test_a_sweep_takes_away_what_an_end_left_behind(each_yard: ContainerYard) -> None:
+def test_a_sweep_takes_away_what_an_end_left_behind(container_yard: ContainerYard) -> None:
     """As when the engine refused a removal, or the server died before it."""
     id = replica()
-    each_yard.run("true", id)
-    each_yard.wait_for(lambda: each_yard.containers() == [], "the removal")
-    mark = each_yard.engine._mark
+    container_yard.run("true", id)
+    container_yard.wait_for(lambda: container_yard.containers() == [], "the removal")
+    mark = container_yard.engine._mark
     labels = {"data": mark, "workload": id.workload, "attempt": "1", "role": "worker", "index": "0"}
     words = [word for key, value in labels.items() for word in ("--label", f"yard.{key}={value}")]
-    each_yard.host.command("create", "--network", "none", *words, IMAGE, "sleep", "600")
-    assert each_yard.containers()
-    each_yard.engine.sweep(())
-    each_yard.wait_for(lambda: each_yard.containers() == [], "the removal of the stray")
+    container_yard.host.command("create", "--network", "none", *words, IMAGE, "sleep", "600")
+    assert container_yard.containers()
+    container_yard.engine.sweep(())
+    container_yard.wait_for(lambda: container_yard.containers() == [], "the removal of the stray")
 
 
 # --- launching ------------------------------------------------------------------------------------------------------
@@ -187,9 +187,9 @@ def test_a_launch_broken_off_right_after_the_start_does_not_run_it_twice(each_ya
     assert each_yard.log(id) == "once\n"
 
 
-def test_a_command_that_is_not_in_the_image_is_told_in_words(each_yard: ContainerYard) -> None:
-    each_yard.engine.launch(each_yard.request(replica(), "no-such-program"))
-    seen, _ = each_yard.ended(replica())
+def test_a_command_that_is_not_in_the_image_is_told_in_words(container_yard: ContainerYard) -> None:
+    container_yard.engine.launch(container_yard.request(replica(), "no-such-program"))
+    seen, _ = container_yard.ended(replica())
     assert seen.cause is Cause.LAUNCH
     assert seen.reason == because(Code.NO_SUCH_COMMAND, name="no-such-program", replica="worker-0")
 
@@ -255,8 +255,8 @@ def test_what_dies_at_once_still_has_all_of_its_log(container_yard: ContainerYar
         assert (seen.exit_code, log) == (3, "hi\n")
 
 
-def test_shared_memory_is_as_large_as_asked_for(each_yard: ContainerYard) -> None:
-    _, log = each_yard.run("df -k /dev/shm | tail -n 1", replica(), shm=48 * MIB)
+def test_shared_memory_is_as_large_as_asked_for(container_yard: ContainerYard) -> None:
+    _, log = container_yard.run("df -k /dev/shm | tail -n 1", replica(), shm=48 * MIB)
     assert str(48 * 1024) in log.split()
 
 

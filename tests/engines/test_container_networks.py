@@ -138,27 +138,27 @@ def test_the_addresses_where_clouds_tell_secrets_are_closed() -> None:
 
 
 def test_the_rules_are_there_before_the_first_network_and_come_back_when_taken_away(
-    each_yard: ContainerYard,
+    container_yard: ContainerYard,
 ) -> None:
-    each_yard.run("true", replica(0))
+    container_yard.run("true", replica(0))
     subprocess.run(["iptables", "-w", "10", "-D", "INPUT", "-i", "yard+", "-j", firewall.INPUT], check=True)
-    each_yard.run("true", replica(0, workload="wbbbbbbbbb"))
+    container_yard.run("true", replica(0, workload="wbbbbbbbbb"))
     said = subprocess.run(["iptables", "-w", "10", "-S", "INPUT"], capture_output=True, check=True).stdout.decode()
     assert said.splitlines()[1] == f"-A INPUT -i yard+ -j {firewall.INPUT}"
 
 
-def test_a_network_goes_with_the_last_of_its_workload(each_yard: ContainerYard) -> None:
+def test_a_network_goes_with_the_last_of_its_workload(container_yard: ContainerYard) -> None:
     first, second = replica(0), replica(1)
-    each_yard.launch("sleep 600", first)
-    each_yard.run("true", second)
+    container_yard.launch("sleep 600", first)
+    container_yard.run("true", second)
 
     def has_network() -> bool:
-        return "yard-waaaaaaaaa" in each_yard.host.command("network", "ls", "--format", "{{.Name}}").split()
+        return "yard-waaaaaaaaa" in container_yard.host.command("network", "ls", "--format", "{{.Name}}").split()
 
     assert has_network()
-    each_yard.engine.stop(first, None, 0.0)
-    each_yard.ended(first)
-    each_yard.wait_for(lambda: not has_network(), "the network's removal")
+    container_yard.engine.stop(first, None, 0.0)
+    container_yard.ended(first)
+    container_yard.wait_for(lambda: not has_network(), "the network's removal")
 
 
 def test_the_machines_own_network_is_for_groups_that_an_admin_named(each_yard: ContainerYard, tmp_path: Path) -> None:

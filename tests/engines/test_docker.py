@@ -18,7 +18,7 @@ from tests.engines.test_container_networks import ASK
 
 from gpuyard.domain.people import BLOCK
 from gpuyard.domain.resources import MIB
-from gpuyard.domain.workload import Cause, Life
+from gpuyard.domain.workload import Cause
 from gpuyard.files.shares import Shares
 
 BOB = UID + BLOCK
@@ -178,14 +178,3 @@ def test_an_environment_moved_to_a_card_and_back_keeps_what_is_in_it_and_leaves_
     docker_yard.engine.forget(WORKLOAD)
     assert docker_yard.containers() == []
     assert docker_yard.host.command("images", "--all", "--quiet") == before
-
-
-def test_an_environment_that_is_killed_keeps_what_is_in_it(docker_yard: ContainerYard) -> None:
-    id = start(docker_yard, 1)
-    inside(docker_yard, id, "echo one > /tmp/one; sync")
-    os.kill(int(docker_yard.status(id)["job"]["pid"]), 9)
-    docker_yard.ended(id)
-    again = start(docker_yard, 2)
-    assert docker_yard.look(again).life is Life.RUNNING
-    assert inside(docker_yard, again, "cat /tmp/one") == "one\n"
-    stop(docker_yard, again)

@@ -84,13 +84,16 @@ class Networks:
 
     def _config(self, workload: str, name: str, subnet: Net) -> dict[str, Any]:
         options = {"com.docker.network.bridge.name": names.bridge_name(self._mark, workload)}
+        addresses: dict[str, Any] = {"Config": [{"Subnet": str(subnet)}]}
         if self._isolates:
             options["isolate"] = "true"
+        else:
+            addresses["Driver"] = "default"  # docker looks for one without a name otherwise, and complains
         return {
             "Name": name,
             "Driver": "bridge",
             "Options": options,
-            "IPAM": {"Config": [{"Subnet": str(subnet)}]},
+            "IPAM": addresses,
             "Labels": {names.DATA: self._mark, names.WORKLOAD: workload},
         }
 
