@@ -100,6 +100,17 @@ def test_a_lost_gateway_is_waited_for_and_the_shell_is_the_same(place: Place) ->
     assert terminal.exit_code() == 0
 
 
+def test_of_a_command_whose_connection_was_lost_for_good_nothing_is_claimed(place: Place) -> None:
+    command = Terminal(place.yard, "shell", place.job.id, "--", "sh", "-c", "echo begun; sleep 60")
+    command.read_until("begun")
+    place.broker.process.kill()
+    place.broker.process.wait()
+    (place.data / "run" / "broker.sock").unlink()
+    place.broker.start()
+    command.read_until("whether the command ran to its end is not known")
+    assert command.exit_code() == 255
+
+
 def test_who_may_not_is_told(place: Place) -> None:
     with place.api.person("ben"):
         stranger = place.yard.as_user(place.api.token_of("ben", "write"))

@@ -107,12 +107,23 @@ def test_a_worker_that_dies_is_replaced_and_the_gateway_stays(config: GatewayCon
     data = config.folder
     with kept(config):
         wait_until(lambda: is_up(data))
-        gateway, before = both(data)[0], workers(data)
+        gateway, before, note = both(data)[0], workers(data), read_note(data)
+        assert note is not None
+        assert note.ssh_port
         for pid in before:
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: len(workers(data)) == len(before) and not set(workers(data)) & set(before))
         wait_until(lambda: answers(data))
+        wait_until(lambda: speaks_ssh(note.ssh_port or 0))
         assert both(data)[0] == gateway
+
+
+def speaks_ssh(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
+            return sock.recv(100).startswith(b"SSH-2.0-")
+    except OSError:
+        return False
 
 
 def test_workers_end_with_the_one_who_started_them(config: GatewayConfig) -> None:
