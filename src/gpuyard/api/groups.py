@@ -189,6 +189,7 @@ def _group_out(conn: Connection, group: Group, ledger: Ledger, warnings: list[st
         name=group.name,
         members=[models.MemberOut(user=user, role=role) for user, role in people.members(conn, group.name)],
         quotas=ledger.lines(group),
+        used=ledger.used_by(group.name),
         weight=group.weight,
         fifo=group.fifo,
         warnings=warnings or [],

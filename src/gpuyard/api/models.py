@@ -475,6 +475,9 @@ class GroupOut(Out):
     name: str
     members: list[MemberOut]
     quotas: list[QuotaOut]
+    used: dict[str, Number] = Field(
+        default_factory=dict, description="what its work uses now, by resource, also where there is no quota"
+    )
     weight: float
     fifo: bool
     warnings: list[str] = Field(default_factory=list, description="what the asker should know, after a change")

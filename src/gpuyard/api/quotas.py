@@ -159,6 +159,11 @@ class Ledger:
             **{name: views.amount(resource, value) for name, value in shown.items()},
         )
 
+    def used_by(self, group: str) -> dict[str, models.Number]:
+        """What the whole group uses, also of what nobody limits."""
+        mine = {resource: used for (name, user, resource), used in self._used.items() if name == group and user is None}
+        return {resource: views.amount(resource, used) for resource, used in sorted(mine.items())}
+
     def _uses(self, group: str, resource: str) -> int:
         return self._used.get((group, None, resource), 0)
 

@@ -272,6 +272,7 @@ class Group(Told):
     name: str = ""
     members: tuple[Member, ...] = ()
     quotas: tuple[QuotaLine, ...] = ()
+    used: dict[str, float] = field(default_factory=dict)
     weight: float = 1.0
     fifo: bool = False
     warnings: list[str] = field(default_factory=list)
