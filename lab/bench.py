@@ -20,7 +20,16 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
-from lab import fit_bench, gateway_bench, kueue_bench, scheduling_bench, ssh_bench, why_bench, workplace_bench
+from lab import (
+    console_overview_bench,
+    fit_bench,
+    gateway_bench,
+    kueue_bench,
+    scheduling_bench,
+    ssh_bench,
+    why_bench,
+    workplace_bench,
+)
 from lab.lines import Line, percentile
 from lab.platform import YARD, Connection, Platform, a_platform
 
@@ -277,6 +286,7 @@ MEASURES = (
     *kueue_bench.MEASURES,
     *fit_bench.MEASURES,
     *why_bench.MEASURES,
+    *console_overview_bench.MEASURES,
 )
 
 
