@@ -1,5 +1,5 @@
-// A small terminal for servers without the toolbox, whose larger one is better: the screen as a page shows it, and what
-// is typed there. It has as much of that one's face as terminal.js uses.
+// A small terminal for servers whose console was not built, which has a better one: the screen as a page shows it, and
+// what is typed there. It has the face of that one as far as terminal.js uses it.
 "use strict";
 
 (() => {
