@@ -68,7 +68,8 @@ def _update(connection: Connection, page: Page, change: str) -> float:
     begun, page_clock = time.perf_counter(), float(page.evaluate("performance.now()"))
     connection.call("POST", change)
     answered = (time.perf_counter() - begun) * 1000
-    page.wait_for_function(f"{DRAWN_AT} > {before}", polling=5)
+    while float(page.evaluate(DRAWN_AT)) <= before:
+        page.wait_for_timeout(5)
     # From the moment the server had made the change, which is at the latest when it answered.
     return max(0.0, float(page.evaluate(DRAWN_AT)) - page_clock - answered) / 1000
 
