@@ -218,3 +218,41 @@ def test_what_is_said_of_it_calls_it_by_its_name(server: Yard) -> None:
         story = enno.get(f"/api/v1/workloads/{id}/events").json()["items"]
         said = [detail["reason"], story[-1]["message"]]
         assert all("yard env start called" in sentence for sentence in said), said
+
+
+# --- before it is created -----------------------------------------------------------------------------------------
+
+
+def test_a_preview_says_whether_it_would_start_and_writes_nothing(server: Yard) -> None:
+    with server.person("previewer_1") as one:
+        told = one.post("/api/v1/envs/preview", json={"cards": 1, "memory": "1G", "timer": "8h"})
+        assert told.status_code == 200, told.text
+        assert told.json()["starts"] is (told.json()["reason"] is None)
+        assert bool(told.json()["nodes"]) is told.json()["starts"]
+        assert one.get("/api/v1/envs").json()["items"] == []
+
+
+def test_a_preview_of_what_can_never_start_offers_what_would(server: Yard) -> None:
+    with server.person("previewer_2") as one:
+        asked = {"cards": 100, "memory": "1G"}
+        told = one.post("/api/v1/envs/preview", json=asked, params={"remedies": True}).json()
+        assert (told["starts"], told["never"]) == (False, True)
+        for offer in told["remedies"]:
+            assert all("." not in key for key in offer["changes"])
+            again = one.post("/api/v1/envs/preview", json=asked | offer["changes"])
+            assert again.json()["starts"] is True
+
+
+def test_a_preview_of_nonsense_says_where(server: Yard) -> None:
+    with server.person("previewer_3") as one:
+        answer = one.post("/api/v1/envs/preview", json={"name": "n", "memory": "much"})
+        assert (answer.status_code, answer.json()["error"]["facts"]["at"]) == (400, "memory")
+
+
+def test_what_cannot_be_opened_is_told_with_the_reason(server: Yard) -> None:
+    with server.person("previewer_4") as one:
+        made = create(one, "shut")
+        detail = one.get("/api/v1/envs/shut").json()
+        assert set(detail["closed"]) == {"lab", "ide", "terminal"}
+        assert all(detail["closed"].values())
+        assert made["id"] == detail["id"]

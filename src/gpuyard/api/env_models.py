@@ -29,6 +29,7 @@ class EnvDetail(EnvOut):
     addresses: dict[str, str] = Field(
         description="where it is opened in the browser: lab, ide, terminal and its ports (p8080); each asks for a login"
     )
+    closed: dict[str, str] = Field(description="of lab, ide and terminal those that cannot be opened now, and why")
     ssh: str | None = Field(description="the command that enters it by SSH, for its owner")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
-from gpuyard.api import entering, env_models, submitting, views
+from gpuyard.api import entering, env_models, models, previewing, submitting, views
 from gpuyard.api.finding import find_workload, glasses, visibility
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.workloads import KEY_HEADER, IdempotencyKey
@@ -21,7 +21,7 @@ from gpuyard.domain.errors import BadInput, Conflict, NotFound
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.resources import parse_duration
-from gpuyard.domain.workload import ENDED, Kind, Spec, State, StoryEvent, Wanted, Workload
+from gpuyard.domain.workload import ENDED, WORKPLACE_ROLE, Kind, Spec, State, StoryEvent, Wanted, Workload
 from gpuyard.store import workloads as rows
 from gpuyard.store import workplaces
 from gpuyard.store.database import Connection
@@ -45,6 +45,7 @@ ENV_BODY: dict[str, Any] = {
     },
     "parameters": [KEY_HEADER],
 }
+DRAFT_BODY: dict[str, Any] = {"requestBody": ENV_BODY["requestBody"]}
 
 
 @doors.post("/envs", status_code=201, response_model=env_models.EnvAnswered, openapi_extra=ENV_BODY)
@@ -68,6 +69,30 @@ def _read(caller: Caller, body: bytes, key: str | None) -> submitting.Submission
     return replace(submission, stop_at=None if timer is None else caller.now + timer)
 
 
+@doors.post("/envs/preview", response_model=models.PreviewOut, openapi_extra=DRAFT_BODY)
+async def preview_new(caller: Submitting, request: Request, remedies: previewing.Offers = False) -> Any:
+    """What would happen if this were created now. It may have no name yet."""
+    body = await request.body()
+    return await run_in_threadpool(_preview_new, caller, body, remedies)
+
+
+def _preview_new(caller: Caller, body: bytes, remedies: bool) -> models.PreviewOut:
+    data = {"name": "new"} | native.parse_json(body)
+    _seconds(data.pop("timer", None))
+    policy = caller.policies.known(caller.now)
+    env = native.read_workplace(data, None, default_device=caller.parts.default_device, priorities=policy.priorities)
+    workload = submitting.draft(caller, env, policy)
+    problems = submitting.problems_of(caller, env.spec)
+    outlook = caller.parts.preview(workload, caller.actor.user.groups if remedies and not problems else None)
+    offers = tuple(replace(remedy, changes=_own_keys(remedy.changes)) for remedy in outlook.remedies)
+    return previewing.told(caller, env.spec, problems, replace(outlook, remedies=offers))
+
+
+def _own_keys(changes: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """As one writes them for an environment, which has one role and does not name it."""
+    return tuple((key.removeprefix(f"roles.{WORKPLACE_ROLE}."), value) for key, value in changes)
+
+
 @doors.get("/envs", response_model=env_models.EnvList)
 def list_envs(caller: Seeing, everyone: Annotated[bool, Query(alias="all")] = False) -> Any:
     """One's own, or all that one may see; newest first. Removed ones are not among them."""
@@ -87,7 +112,8 @@ def show(caller: Seeing, ref: Ref, request: Request) -> Any:
         place = workplaces.get(conn, env.id) or Workplace()
         seen = glasses(caller, conn, [env.reason])
     addresses, ssh = entering.addresses_of(caller, request, env), entering.ssh_of(caller, request, env)
-    return env_models.EnvDetail(**_fields(env, place, seen), addresses=addresses, ssh=ssh)
+    closed = entering.closed_to(caller, env)
+    return env_models.EnvDetail(**_fields(env, place, seen), addresses=addresses, closed=closed, ssh=ssh)
 
 
 @doors.post("/envs/{ref}/preview", response_model=env_models.EnvPreview)

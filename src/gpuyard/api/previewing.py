@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -12,7 +13,8 @@ from gpuyard.api.errors import told_reason
 from gpuyard.api.finding import glasses
 from gpuyard.api.guard import Caller, Doors
 from gpuyard.api.workloads import JOB_BODY, WORKDIR_QUERY, SentJob, Submitting
-from gpuyard.domain.reasons import NEVER_STARTS
+from gpuyard.domain.reasons import NEVER_STARTS, Reason
+from gpuyard.domain.workload import Spec
 from gpuyard.scheduling.snapshot import Preview, Remedy
 
 doors = Doors(prefix="/api/v1", tags=["workloads"])
@@ -27,7 +29,11 @@ def preview(caller: Submitting, sent: SentJob, remedies: Offers = False) -> Any:
     workload = submitting.draft(caller, job, policy)
     problems = submitting.problems_of(caller, job.spec)
     outlook = caller.parts.preview(workload, caller.actor.user.groups if remedies and not problems else None)
-    notes = [*submitting.image_notes(caller, job.spec), *outlook.notes]
+    return told(caller, job.spec, problems, outlook)
+
+
+def told(caller: Caller, spec: Spec, problems: Sequence[Reason], outlook: Preview) -> models.PreviewOut:
+    notes = [*submitting.image_notes(caller, spec), *outlook.notes]
     return models.PreviewOut(
         starts=outlook.starts and not problems,
         **_reason(caller, outlook),
