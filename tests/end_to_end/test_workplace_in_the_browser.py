@@ -24,6 +24,7 @@ pytestmark = [
 ]
 
 SECONDS = 60_000  # of patience with a page, in ms: the machine may be busy
+RECONNECT_SECONDS = 240_000  # JupyterLab tries again by itself, at longer and longer intervals
 OWNER = "admin"
 
 
@@ -83,7 +84,8 @@ def test_a_notebook_cell_is_run_in_jupyterlab(yard: Platform, environment: str, 
 
 
 def open_notebook(yard: Platform, environment: str, page: Page) -> None:
-    page.goto(address(yard, environment, "lab"))
+    """A new one, and nothing of what was open before."""
+    page.goto(address(yard, environment, "lab") + "&next=/lab%3Freset")
     page.locator(".jp-LauncherCard[data-category=Notebook]", has_text="(toolbox)").click()
     expect(page.locator("#jp-bottom-panel")).to_contain_text("(toolbox) | Idle", timeout=SECONDS)
 
@@ -117,7 +119,7 @@ def test_an_open_notebook_survives_the_servers_and_the_gateways_death(
     os.kill(killed, signal.SIGKILL)
     wait_until(lambda: gateway_pid(yard) not in (0, killed), 60, lambda: "there is no new gateway")
     run_cell(page, 3, "kept += 1; print('again', kept)")
-    expect(outputs(page).last).to_have_text("again 45\n", timeout=SECONDS)
+    expect(outputs(page).last).to_have_text("again 45\n", timeout=RECONNECT_SECONDS)
     expect(outputs(page)).to_have_count(4)
     expect(page.locator(".jp-Dialog")).to_have_count(0)
 
