@@ -317,6 +317,7 @@ class ContainerEngine:
                 raise
             self._networks.ensure(request.id.workload)
             self._containers.start(made)
+        self._keep_apart()  # podman puts its own rules first with the first container there is
 
     def _make(self, request: LaunchRequest, folder: Path) -> str:
         image = self._image(request)
