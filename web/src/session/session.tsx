@@ -52,7 +52,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
       },
     [who, client],
   );
-  if (error) return <div className="page"><Trouble error={error} again={() => void refetch()} /></div>;
+  if (error && who === undefined) return <div className="page"><Trouble error={error} again={() => void refetch()} /></div>;
   if (who === undefined) return <div aria-busy="true" />;
   const logged = () => void refetch();
   if (!session) return <Suspense><LoginPage onLogin={logged} /></Suspense>;

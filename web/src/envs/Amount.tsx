@@ -1,0 +1,33 @@
+/** How much of something: a slider with what is free now marked on it, and the number to type. */
+import { Form, InputNumber, Slider } from "antd";
+import type { ReactNode } from "react";
+import { useWords } from "@/words";
+import type { Range } from "./draft";
+import { envWords } from "./words";
+
+interface Props {
+  id: string;
+  label: string;
+  value: number;
+  range: Range;
+  least?: number;
+  help?: ReactNode;
+  trouble?: string;
+  onChange: (value: number) => void;
+}
+
+export function Amount({ id, label, value, range, least = 0, help, trouble, onChange }: Props) {
+  const say = useWords(envWords);
+  const most = Math.max(range.most, value, least);
+  const now = range.now > 0 ? say("fitsNow", { n: range.now }) : say("nothingNow");
+  const marks = range.now > least && range.now < most ? { [range.now]: "" } : undefined;
+  const fits = value <= range.now;
+  return (
+    <Form.Item label={label} htmlFor={id} validateStatus={trouble ? "error" : undefined} help={trouble} extra={<><span className={fits ? undefined : "state-warn"}>{now}</span>{help && <> · {help}</>}</>}>
+      <div className="env-amount">
+        <Slider min={least} max={most} value={value} marks={marks} onChange={onChange} ariaLabelForHandle={label} disabled={most <= least} />
+        <InputNumber id={id} min={least} max={Math.max(most, 1)} value={value} onChange={(wish) => onChange(wish ?? least)} disabled={most <= least} style={{ width: "100%" }} />
+      </div>
+    </Form.Item>
+  );
+}
