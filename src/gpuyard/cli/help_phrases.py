@@ -93,8 +93,8 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.engine": ("where work runs", "任务运行方式"),
     "opt.simulate_cards": ("pretend to have N cards, as 8 or 8:ascend", "模拟 N 张卡，如 8 或 8:ascend"),
     "opt.nodes": (
-        "virtual nodes of the simulated engine, as 20x8 or 10x8:A100,2x8:ascend",
-        "模拟引擎的虚拟节点，如 20x8 或 10x8:A100,2x8:ascend",
+        "virtual nodes of the simulated engine, as 20x8 or 10x8:A100,2x8:ascend; 2x8=python:3.12 hold that image",
+        "模拟引擎的虚拟节点，如 20x8 或 10x8:A100,2x8:ascend；2x8=python:3.12 表示已有该镜像",
     ),
     "opt.database": (
         "postgresql://… instead of SQLite in the data folder",
