@@ -1,11 +1,9 @@
 /** The whole at a glance: what there is, who waits, how much is mine, and what needs a look. */
 import { PlusOutlined } from "@ant-design/icons";
-import { useQuery } from "@tanstack/react-query";
 import { Tooltip } from "antd";
-import { api, asked } from "@/api/client";
-import { keys } from "@/api/news";
 import { LinkButton } from "@/look/LinkButton";
 import { PageHead, Trouble } from "@/look/parts";
+import { FirstSteps } from "@/tour/FirstSteps";
 import { useWords } from "@/words";
 import { AttentionPanel } from "./AttentionPanel";
 import { type Board, tally } from "./board";
@@ -13,6 +11,7 @@ import { ClusterPanel, useView } from "./ClusterPanel";
 import "./overview.css";
 import { QueuePanel, useQueue } from "./QueuePanel";
 import { QuotaPanel } from "./QuotaPanel";
+import { useBoard } from "./useBoard";
 import { overviewWords } from "./words";
 
 const USE_MS = 15_000; // how busy cards are is measured now and then, and is no news
@@ -21,12 +20,7 @@ const OTHERWISE_MS = 120_000;
 export default function OverviewPage() {
   const say = useWords(overviewWords);
   const view = useView();
-  const { data: board, error, refetch } = useQuery({
-    queryKey: keys.board,
-    queryFn: () => asked(api.GET("/api/v1/board")),
-    refetchInterval: view === "use" ? USE_MS : OTHERWISE_MS,
-    structuralSharing: false, // thousands of cards: comparing costs more than drawing
-  });
+  const { data: board, error, refetch } = useBoard(view === "use" ? USE_MS : OTHERWISE_MS);
   return (
     <div className="page stack">
       <PageHead title={say("title")}>
@@ -34,6 +28,7 @@ export default function OverviewPage() {
         <LinkButton to="/jobs/new" type="primary" icon={<PlusOutlined />}>{say("newJob")}</LinkButton>
       </PageHead>
       {error && <Trouble error={error} again={() => void refetch()} />}
+      <FirstSteps />
       <Tiles board={board} />
       <ClusterPanel board={board} />
       <div className="columns">
