@@ -207,7 +207,9 @@ class Docker(ContainerHost):
         for process in (self._dockerd, self._containerd):
             process.terminate()
             process.wait(30)
-        shutil.rmtree(self._run, ignore_errors=True)
+        for held in (self._run / "exec" / "netns").glob("*"):  # the machine's own network, for whoever was given it
+            subprocess.run(["umount", str(held)], capture_output=True, check=False)
+        shutil.rmtree(self._run)
 
 
 def image_of_busybox(files: dict[str, str]) -> bytes:

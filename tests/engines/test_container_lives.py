@@ -62,22 +62,22 @@ def hanging(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-def test_an_engine_that_hangs_holds_nobody_up(each_yard: ContainerYard) -> None:
-    id = running(each_yard, "trap 'exit 9' TERM; while true; do sleep 0.1; done")
-    with hanging(each_yard.host.pid()):
-        each_yard.wait_for(lambda: each_yard.engine.nodes()[0].state is NodeState.LOST, "trouble")
-        assert each_yard.look(id).life is Life.RUNNING
-        assert each_yard.engine.sweep([id]) == []
+def test_an_engine_that_hangs_holds_nobody_up(container_yard: ContainerYard) -> None:
+    id = running(container_yard, "trap 'exit 9' TERM; while true; do sleep 0.1; done")
+    with hanging(container_yard.host.pid()):
+        container_yard.wait_for(lambda: container_yard.engine.nodes()[0].state is NodeState.LOST, "trouble")
+        assert container_yard.look(id).life is Life.RUNNING
+        assert container_yard.engine.sweep([id]) == []
         with pytest.raises(EngineUnsure):
-            each_yard.engine.launch(each_yard.request(replica(1), "true"))
+            container_yard.engine.launch(container_yard.request(replica(1), "true"))
         with pytest.raises(EngineError):
-            each_yard.engine.images()
-        each_yard.engine.stop(id, None, 5.0)
-        each_yard.wait_for(lambda: each_yard.look(id).life is Life.ENDED, "an end without the engine")
-    assert each_yard.look(id).exit_code == 9
-    each_yard.wait_for(lambda: each_yard.engine.nodes()[0].state is NodeState.READY, "the engine's return")
-    assert each_yard.run("echo well", replica(2))[1] == "well\n"
-    each_yard.wait_for(lambda: each_yard.containers() == [], "the removal of what has ended")
+            container_yard.engine.images()
+        container_yard.engine.stop(id, None, 5.0)
+        container_yard.wait_for(lambda: container_yard.look(id).life is Life.ENDED, "an end without the engine")
+    assert container_yard.look(id).exit_code == 9
+    container_yard.wait_for(lambda: container_yard.engine.nodes()[0].state is NodeState.READY, "the engine's return")
+    assert container_yard.run("echo well", replica(2))[1] == "well\n"
+    container_yard.wait_for(lambda: container_yard.containers() == [], "the removal of what has ended")
 
 
 def test_with_its_guard_killed_work_runs_on_and_its_end_is_told_as_it_was(container_yard: ContainerYard) -> None:
