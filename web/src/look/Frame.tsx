@@ -1,6 +1,6 @@
 /** What stands around every page: where one can go, who one is, and whether the server is heard. */
 import { AppstoreOutlined, CodeOutlined, DashboardOutlined, LogoutOutlined, MenuOutlined, SettingOutlined, UserOutlined } from "@ant-design/icons";
-import { Alert, Button, Drawer, Dropdown, Layout, Menu, type MenuProps, Select, Tooltip } from "antd";
+import { Alert, Button, Drawer, Dropdown, Menu, type MenuProps, Select, Tooltip } from "antd";
 import { type ReactNode, Suspense, useState } from "react";
 import { Link, Outlet, useLocation } from "react-router-dom";
 import { useLiveState } from "@/api/news";
@@ -64,7 +64,7 @@ function WhoAndHow() {
         options={[{ value: "en", label: "English" }, { value: "zh", label: "中文" }]}
         style={{ width: 92 }}
       />
-      <Select aria-label={say("theme")} size="small" value={look} onChange={choose} options={looks} className="wide-only" style={{ width: 124 }} />
+      <Select aria-label={say("theme")} size="small" value={look} onChange={choose} options={looks} className="wide-only" style={{ width: 148 }} />
       <Dropdown menu={{ items: [{ key: "out", icon: <LogoutOutlined />, label: say("logOut"), onClick: () => void logOut() }] }}>
         <Button size="small" icon={<UserOutlined />}>{who.user.name}</Button>
       </Dropdown>
@@ -86,7 +86,7 @@ export function Frame() {
   const say = useWords(lookWords);
   const [open, setOpen] = useState(false);
   return (
-    <Layout style={{ minHeight: "100%", background: "var(--ground)" }}>
+    <div className="frame">
       <a className="skip-link" href="#content">{say("skip")}</a>
       <header className="top">
         <div className="row">
@@ -98,7 +98,7 @@ export function Frame() {
         <WhoAndHow />
       </header>
       <LineState />
-      <Layout style={{ background: "transparent" }}>
+      <Layout hasSider style={{ background: "transparent" }}>
         <nav className="side wide-only" aria-label={say("menu")}><Places /></nav>
         <Drawer open={open} onClose={() => setOpen(false)} placement="left" size={260} title="gpuyard">
           <Places onGo={() => setOpen(false)} />
@@ -106,7 +106,7 @@ export function Frame() {
         <main id="content" tabIndex={-1} style={{ flex: 1, minWidth: 0, outline: "none" }}>
           <Suspense fallback={<div className="page" aria-busy="true" />}><Outlet /></Suspense>
         </main>
-      </Layout>
-    </Layout>
+      </div>
+    </div>
   );
 }

@@ -17,6 +17,8 @@ interface Looking {
 const LookContext = createContext<Looking>({ look: "system", dark: false, choose: () => undefined });
 export const useLook = (): Looking => useContext(LookContext);
 
+// Grounds of notices: those made from our dark inks would be muddy.
+const LIGHT_GROUNDS = { colorWarningBg: "#fff6e5", colorWarningBorder: "#e0b25c", colorErrorBg: "#fff1f0", colorErrorBorder: "#f0a8a0", colorSuccessBg: "#eefaf0", colorSuccessBorder: "#9fd3ab" };
 const DARK = "(prefers-color-scheme: dark)";
 
 function useSystemDark(): boolean {
@@ -71,6 +73,13 @@ export function LookProvider({ children }: { children: ReactNode }) {
             colorError: dark ? "#ff7b72" : "#c02b2b",
             colorWarning: dark ? "#f0b145" : "#9a5b00",
             colorSuccess: dark ? "#4cc76a" : "#1a7f37",
+            ...(dark ? {} : LIGHT_GROUNDS),
+            colorWarningBg: dark ? "#2b2211" : "#fff7e8",
+            colorWarningBorder: dark ? "#6b4e12" : "#f0cf94",
+            colorErrorBg: dark ? "#2d1614" : "#fff1f0",
+            colorErrorBorder: dark ? "#7a2e2a" : "#f3b8b4",
+            colorSuccessBg: dark ? "#12261a" : "#effaf1",
+            colorSuccessBorder: dark ? "#2a5a38" : "#b2dfbd",
             borderRadius: 6,
           },
         }}
