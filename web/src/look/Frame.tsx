@@ -98,7 +98,7 @@ export function Frame() {
         <WhoAndHow />
       </header>
       <LineState />
-      <Layout hasSider style={{ background: "transparent" }}>
+      <div className="frame-body">
         <nav className="side wide-only" aria-label={say("menu")}><Places /></nav>
         <Drawer open={open} onClose={() => setOpen(false)} placement="left" size={260} title="gpuyard">
           <Places onGo={() => setOpen(false)} />
