@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from tests.console.visits import PATIENCE_MS, Visits
 
 from gpuyard.console.serving import BUILT
@@ -27,6 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)

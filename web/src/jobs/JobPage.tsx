@@ -37,7 +37,7 @@ function Shown({ job }: { job: Detail }) {
       <PageHead title={<span className="row" style={{ gap: 14 }}><span style={{ overflowWrap: "anywhere" }}>{job.name}</span><span style={{ fontSize: 15, fontWeight: 400 }}><StateMark state={job.state} /></span></span>}>
         <JobActions job={job} />
       </PageHead>
-      <Alert type={job.state === "failed" ? "error" : job.state === "queued" ? "warning" : "info"} title={job.reason} style={{ marginBottom: 4, overflowWrap: "anywhere" }} />
+      {chosen !== "why" && <Alert type={job.state === "failed" ? "error" : job.state === "queued" ? "warning" : "info"} title={job.reason} style={{ marginBottom: 4, overflowWrap: "anywhere" }} />}
       <Tabs
         activeKey={chosen}
         onChange={(tab) => setParams(tab === "overview" ? {} : { tab }, { replace: true })}

@@ -15,7 +15,7 @@ const Chart = lazy(() => import("@/look/Chart"));
 const SPANS = [15, 60, 180, 360] as const;
 const SAMPLES_MS = 10_000;
 
-export default function UsageTab({ job }: { job: Detail }) {
+export default function UsageTab({ job }: { job: Pick<Detail, "id" | "state"> }) {
   const say = useWords(jobWords);
   const [minutes, setMinutes] = useState<number>(60);
   const { data, error, refetch } = useQuery({

@@ -81,15 +81,15 @@ function Ahead({ why }: { why: Why }) {
   return (
     <section className="surface">
       <h2>{say("ahead")}</h2>
-      <p style={{ marginTop: 0 }}>{why.position ? say("position", { n: why.position }) : say("positionFirst")}</p>
-      <ol className="why-list">
+      <p style={{ margin: 0 }}>{why.position ? say("position", { n: why.position }) : say("positionFirst")}</p>
+      {why.ahead.length > 0 && <ol className="why-list" style={{ marginTop: 12 }}>
         {why.ahead.map((one) => (
           <li key={one.id}>
             {one.name === null ? say("someJob", { group: one.group }) : <Link to={`/jobs/${one.id}`}>{one.name}</Link>}
             {one.owner !== null && <span className="quiet"> ({one.owner} · {one.group})</span>}: {one.rule.words}
           </li>
         ))}
-      </ol>
+      </ol>}
     </section>
   );
 }

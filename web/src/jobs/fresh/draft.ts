@@ -73,7 +73,7 @@ export function withValue(text: string, path: Path, value: unknown): string {
   if (!doc) return text;
   if (value === undefined) {
     if (doc.hasIn(path)) doc.deleteIn(path);
-  } else if (doc.contents === null) doc.contents = doc.createNode(nested(path, value)) as typeof doc.contents;
+  } else if (doc.contents === null) return stringify(nested(path, value), { lineWidth: 0 });
   else doc.setIn(path, doc.createNode(value));
   return isMap(doc.contents) && doc.contents.items.length === 0 ? "" : doc.toString({ lineWidth: 0 });
 }

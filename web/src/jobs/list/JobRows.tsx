@@ -11,6 +11,7 @@ import { jobWords } from "../words";
 type Job = Schemas["WorkloadOut"];
 const WIDE_PX = 44;
 const NARROW_PX = 84;
+const ELSE_PX = 310; // what stands above and below the rows
 const AHEAD = 150; // rows before the end at which the next page is asked for
 
 interface Props {
@@ -59,7 +60,7 @@ export function JobRows({ rows, narrow, hasMore, more, view, chosen, choose, cho
         </div>
       </div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls has to be reachable by keyboard */}
-      <div ref={box} className="jobs-scroll" role="rowgroup" tabIndex={0} aria-label={say("jobs")}>
+      <div ref={box} className="jobs-scroll" role="rowgroup" tabIndex={0} aria-label={say("jobs")} style={{ height: `min(${virtual.getTotalSize()}px, max(280px, calc(100dvh - ${ELSE_PX}px)))` }}>
         <div role="presentation" style={{ height: virtual.getTotalSize(), position: "relative" }}>
           {items.map((item) => {
             const job = rows[item.index];

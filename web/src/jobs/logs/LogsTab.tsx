@@ -37,17 +37,14 @@ export default function LogsTab({ job }: { job: Detail }) {
     }, { replace: true });
   return (
     <section>
-      <div className="log-tools">
+      {(replicas.length > 1 || numbers.length > 1) && <div className="log-tools">
         {replicas.length > 1 && (
           <Select showSearch aria-label={say("replica")} value={replica} onChange={(value) => choose("replica", value)} options={replicas.map((value) => ({ value }))} style={{ width: 140 }} />
         )}
         {numbers.length > 1 && (
           <Select aria-label={say("attempt")} value={attempt} onChange={(value) => choose("attempt", String(value))} options={numbers.map((value) => ({ value, label: say("tries", { n: value }) }))} style={{ width: 140 }} />
         )}
-        {attempt > 0 && (
-          <Button icon={<DownloadOutlined />} href={addressOf({ id: job.id, replica, attempt }, "/download")} download style={{ order: 9 }}>{say("download")}</Button>
-        )}
-      </div>
+      </div>}
       {attempt === 0 ? <p className="quiet">{say(hasEnded(job) ? "logNone" : "logEmpty")}</p> : <OneLog key={`${replica}/${attempt}`} id={job.id} replica={replica} attempt={attempt} />}
     </section>
   );
@@ -84,6 +81,7 @@ function Opened({ feed, label }: { feed: LogFeed; label: string }) {
         <Button aria-pressed={feed.following} type={feed.following ? "primary" : "default"} onClick={() => (feed.following ? feed.follow(false) : void toEnd())}>{say(feed.following ? "following" : "follow")}</Button>
         <Tooltip title={say("toStart")}><Button icon={<VerticalAlignTopOutlined />} aria-label={say("toStart")} onClick={() => void toStart()} /></Tooltip>
         <Tooltip title={say("toEnd")}><Button icon={<VerticalAlignBottomOutlined />} aria-label={say("toEnd")} onClick={() => void toEnd()} /></Tooltip>
+        <Button icon={<DownloadOutlined />} href={addressOf(feed.which, "/download")} download>{say("download")}</Button>
         <span className="quiet">{say("logLines", { n: feed.window.count })} · {say(state)}</span>
       </div>
       {feed.trouble !== null && <Trouble error={feed.trouble} again={() => void feed.older()} />}

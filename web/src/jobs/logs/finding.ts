@@ -15,7 +15,8 @@ const has = (line: string, wanted: string): boolean => shownText(line).toLowerCa
 export function inWindow(feed: LogFeed, wanted: string, start: number, direction: Direction): number | null {
   const { window } = feed;
   const step = direction === "next" ? 1 : -1;
-  for (let line = start + step; line >= 0 && line < window.count; line += step) {
+  const from = Math.min(Math.max(start, -1), window.count);
+  for (let line = from + step; line >= 0 && line < window.count; line += step) {
     if (window.gapAt(line) === null && has(window.line(line), wanted)) return line;
   }
   return null;

@@ -1,0 +1,69 @@
+/** Before the click: starts now, or why not, with changes that would start it. */
+import { Alert, Button, Spin } from "antd";
+import type { ReactNode } from "react";
+import { Trouble } from "@/look/parts";
+import { useWords } from "@/words";
+import { jobWords } from "../words";
+import { placeOf } from "./problems";
+import type { Looked, Outlook } from "./useOutlook";
+
+interface Props {
+  looked: Looked;
+  change: (changes: Record<string, string>) => void;
+  children: ReactNode;
+}
+
+export function OutlookCard({ looked, change, children }: Props) {
+  const say = useWords(jobWords);
+  const { outlook, problems, trouble, looking, empty } = looked;
+  return (
+    <aside className="surface stack" aria-label={say("outlook")}>
+      <div className="spread"><h2 style={{ margin: 0 }}>{say("outlook")}</h2>{looking && <Spin size="small" />}</div>
+      <div className="stack" style={{ gap: 12 }} aria-live="polite">
+        {empty && <p className="quiet" style={{ margin: 0 }}>{say("outlookEmpty")}</p>}
+        {trouble !== null && <Trouble error={trouble} />}
+        {problems.length > 0 && (
+          <Alert
+            type="error"
+            showIcon
+            title={say("outlookProblems")}
+            description={<ul className="why-list">{problems.map((one) => <li key={one.message}>{placeOf(one) && `${say("line", { n: placeOf(one)?.line })}: `}{one.message}</li>)}</ul>}
+          />
+        )}
+        {outlook && problems.length === 0 && <Told outlook={outlook} />}
+        {outlook && outlook.remedies.length > 0 && <Offers outlook={outlook} change={change} />}
+        {outlook?.warnings.map((text) => <Alert key={text} type="warning" title={text} />)}
+        {!empty && !outlook && problems.length === 0 && trouble === null && <p className="quiet" style={{ margin: 0 }}>{say("outlookLooking")}</p>}
+      </div>
+      {children}
+    </aside>
+  );
+}
+
+function Told({ outlook }: { outlook: Outlook }) {
+  const say = useWords(jobWords);
+  if (outlook.starts) return <Alert type="success" showIcon title={say("outlookStarts", { nodes: outlook.nodes.join(", ") })} />;
+  return (
+    <Alert
+      type={outlook.never ? "error" : "warning"}
+      showIcon
+      title={say(outlook.never ? "outlookNever" : "outlookWaits")}
+      description={<>{outlook.reason}{outlook.position > 0 && !outlook.never && <> {say("outlookBehind", { n: outlook.position })}</>}</>}
+    />
+  );
+}
+
+function Offers({ outlook, change }: { outlook: Outlook; change: (changes: Record<string, string>) => void }) {
+  const say = useWords(jobWords);
+  return (
+    <div>
+      <strong>{say("offers")}</strong>
+      {outlook.remedies.map((offer) => (
+        <div key={offer.words} className="offer">
+          <span>{offer.words}</span>
+          <Button size="small" aria-label={`${say("change")}: ${offer.words}`} onClick={() => change(offer.changes)}>{say("change")}</Button>
+        </div>
+      ))}
+    </div>
+  );
+}
