@@ -2,7 +2,7 @@
 import { type KeyboardEvent, type MouseEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useLook } from "@/look/theme";
 import { useWords } from "@/words";
-import { type Board, DARK, inNameOrder, LIGHT, type View } from "./board";
+import { type Board, DARK, inNameOrder, LIGHT, namesOn, tonesOf, type View } from "./board";
 import { CardDetail, useCardSentence } from "./CardDetail";
 import { draw } from "./draw";
 import { cornerOf, layOut, moved, type Spot, spotAt } from "./layout";
@@ -53,7 +53,7 @@ export function ClusterPicture({ board, view, only }: { board: Board; view: View
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
     const palette = dark ? DARK : LIGHT;
-    draw(context, { board, nodes, layout, view, palette, text: colour("--text"), quiet: colour("--quiet"), warn: colour("--warn"), spot: marked, only });
+    draw(context, { board, nodes, layout, view, palette, tones: tonesOf(namesOn(board), palette.owners), text: colour("--text"), quiet: colour("--quiet"), warn: colour("--warn"), spot: marked, only });
     canvas.current?.setAttribute("data-drawn", String(performance.now()));
   }, [board, nodes, layout, view, dark, marked, only, width]);
 

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { useLook } from "@/look/theme";
 import { useWords } from "@/words";
-import { type Board, DARK, LIGHT, ownersOf, toneOf, type View } from "./board";
+import { type Board, DARK, LIGHT, namesOn, ownersOf, tonesOf, type View } from "./board";
 import { overviewWords } from "./words";
 
 const MOST_NAMED = 12;
@@ -30,9 +30,10 @@ function Owners({ board, only, onOnly }: { board: Board; only: Only; onOnly: (on
   const say = useWords(overviewWords);
   const { dark } = useLook();
   const palette = dark ? DARK : LIGHT;
+  const tones = tonesOf(namesOn(board), palette.owners);
   return ownersOf(board).slice(0, MOST_NAMED).map(({ owner, cards }) => {
     const name = owner ?? say("others");
-    const tone = owner ? toneOf(owner, palette.owners) : palette.foreign;
+    const tone = (owner && tones.get(owner)) || palette.foreign;
     return (
       <button
         key={name}

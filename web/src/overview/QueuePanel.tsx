@@ -1,6 +1,6 @@
 /** Those that wait, in the order in which they are asked. */
 import { useQuery } from "@tanstack/react-query";
-import { Skeleton, Tag } from "antd";
+import { Skeleton } from "antd";
 import { Link } from "react-router-dom";
 import { api, asked, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
@@ -37,7 +37,6 @@ function Line({ items }: { items: readonly Schemas["QueueLine"][] }) {
           <tr>
             <th className="number">{say("position")}</th>
             <th>{say("name")}</th>
-            <th>{say("owner")}</th>
             <th className="number">{say("cards")}</th>
             <th className="number">{say("priority")}</th>
             <th>{say("since")}</th>
@@ -47,8 +46,10 @@ function Line({ items }: { items: readonly Schemas["QueueLine"][] }) {
           {items.map((one) => (
             <tr key={one.id}>
               <td className="number">{one.position}</td>
-              <td className="cut" style={{ maxWidth: 180 }}>{one.name ? <Link to={workPath(one.id, one.kind)}>{one.name}</Link> : <span className="quiet">{say("someones")}</span>}</td>
-              <td className="cut" style={{ maxWidth: 120 }}>{one.owner ?? <span className="quiet">–</span>}{one.mine && <Tag style={{ marginInlineStart: 6 }}>{say("mine")}</Tag>}</td>
+              <td className="cut" style={{ maxWidth: 130 }}>
+                {one.name ? <Link to={workPath(one.id, one.kind)} title={one.name}>{one.name}</Link> : <span className="quiet">{say("someones")}</span>}
+                {one.owner && <div className="quiet cut">{one.mine ? say("mine") : one.owner}</div>}
+              </td>
               <td className="number">{one.cards || "–"}</td>
               <td className="number">{one.priority}</td>
               <td style={{ whiteSpace: "nowrap" }}><Ago at={one.submitted_at} /></td>

@@ -47,7 +47,7 @@ function QuotaLine({ line }: { line: Line }) {
   const notes = (["guaranteed", "borrowed", "lent"] as const).filter((key) => line[key] > 0).map((key) => say(key, { n: show(line[key]) }));
   return (
     <div className="quota-line">
-      <div className="spread" style={{ gap: 8 }}>
+      <div className="spread" style={{ gap: "0 8px" }}>
         <span><strong>{line.resource}</strong> <span className="quiet">{whose}</span></span>
         <span>{sums}</span>
       </div>

@@ -93,11 +93,33 @@ export const DARK: Palette = {
   heat: ["#294a73", "#2f66a6", "#4585d6", "#79aef2", "#b5d5ff"],
 };
 
-/** The same name has the same colour on every screen and every day. */
-export function toneOf(name: string, tones: readonly string[]): string {
+function slotOf(name: string, slots: number): number {
   let sum = 7;
   for (const letter of name) sum = (sum * 31 + (letter.codePointAt(0) ?? 0)) >>> 0;
-  return tones[sum % tones.length] ?? "#888888";
+  return sum % slots;
+}
+
+/** The same name has the same colour from day to day, unless another one has it already; then the next that is left. */
+export function tonesOf(names: Iterable<string>, tones: readonly string[]): ReadonlyMap<string, string> {
+  const chosen = new Map<string, string>();
+  let left = new Set(tones);
+  for (const name of [...new Set(names)].toSorted()) {
+    if (left.size === 0) left = new Set(tones);
+    let slot = slotOf(name, tones.length);
+    while (!left.has(tones[slot] ?? "")) slot = (slot + 1) % tones.length;
+    const tone = tones[slot] ?? "";
+    left.delete(tone);
+    chosen.set(name, tone);
+  }
+  return chosen;
+}
+
+/** Everybody who has a name on this board. */
+export function namesOn(board: Board): Set<string> {
+  const names = new Set<string>();
+  for (const node of board.nodes) for (const card of node.cards) for (const id of card.work) names.add(board.works[id]?.owner ?? "");
+  names.delete("");
+  return names;
 }
 
 /** How busy a card is, 0 to 1: as measured, or, while nothing was measured, as far as it is given out. */
@@ -112,14 +134,21 @@ export function heatOf(use: number, tones: readonly string[]): string {
 }
 
 /** The colour of a card that is given out, or ill; null where it is left as free or closed. */
-export function colourOf(board: Board, node: BoardNode, card: BoardCard, view: View, palette: Palette): string | null {
+export function colourOf(
+  board: Board,
+  node: BoardNode,
+  card: BoardCard,
+  view: View,
+  palette: Palette,
+  tones: ReadonlyMap<string, string>,
+): string | null {
   const condition = conditionOf(node, card);
   if (condition === "trouble") return palette.bad;
   if (view === "health") return condition === "closed" || node.state !== "ready" ? null : palette.good;
   if (condition !== "used") return null;
   if (view === "use") return heatOf(useOf(board, node, card), palette.heat);
   const owner = ownerOf(card, board.works);
-  return owner ? toneOf(owner, palette.owners) : palette.foreign;
+  return (owner && tones.get(owner)) || palette.foreign;
 }
 
 const inOrder = new Intl.Collator("en", { numeric: true });

@@ -8,6 +8,7 @@ export interface Picture {
   layout: Layout;
   view: View;
   palette: Palette;
+  tones: ReadonlyMap<string, string>; // of owners
   text: string;
   quiet: string;
   warn: string;
@@ -53,7 +54,7 @@ function drawCard(context: CanvasRenderingContext2D, picture: Picture, spot: Spo
   context.globalAlpha = dimmed ? 0.25 : 1;
   context.fillStyle = node.state === "ready" ? palette.free : palette.closed;
   context.fillRect(x, y, cell, cell);
-  const colour = colourOf(board, node, card, view, palette);
+  const colour = colourOf(board, node, card, view, palette, picture.tones);
   if (colour) {
     const part = view === "owner" && condition === "used" ? Math.min(1, card.used) : 1;
     const height = Math.max(2, Math.round(cell * part));

@@ -7,6 +7,7 @@ export interface Layout {
   row: number;
   label: number;
   block: number;
+  between: number;
   perColumn: number;
   columns: number;
   width: number;
@@ -18,7 +19,8 @@ export interface Spot {
   card: number;
 }
 
-const BETWEEN = 20; // columns of machines
+const LEAST_BETWEEN = 20; // columns of machines
+const MOST_BETWEEN = 64;
 const SIZES = [
   { upTo: 48, cell: 20, gap: 3 },
   { upTo: 240, cell: 14, gap: 2 },
@@ -34,9 +36,11 @@ export function layOut(nodes: readonly BoardNode[], width: number): Layout {
   const { cell, gap } = fitted(size, cards, width - label);
   const row = Math.max(cell + gap + (size.cell >= 14 ? 4 : 2), 11);
   const block = label + cards * (cell + gap);
-  const columns = Math.max(1, Math.min(Math.floor((width + BETWEEN) / (block + BETWEEN)), Math.ceil(nodes.length / 6) || 1));
+  const columns = Math.max(1, Math.min(Math.floor((width + LEAST_BETWEEN) / (block + LEAST_BETWEEN)), Math.ceil(nodes.length / 6) || 1));
   const perColumn = Math.ceil(nodes.length / columns) || 1;
-  return { cell, gap, row, label, block, perColumn, columns, width, height: perColumn * row };
+  const spare = columns > 1 ? (width - columns * block) / (columns - 1) : LEAST_BETWEEN;
+  const between = Math.floor(Math.min(MOST_BETWEEN, Math.max(LEAST_BETWEEN, spare)));
+  return { cell, gap, row, label, block, between, perColumn, columns, width, height: perColumn * row };
 }
 
 /** Cells are made smaller where even one machine would not fit. */
@@ -49,18 +53,18 @@ function fitted(size: { cell: number; gap: number }, cards: number, room: number
 export function cornerOf(layout: Layout, spot: Spot): { x: number; y: number } {
   const column = Math.floor(spot.node / layout.perColumn);
   return {
-    x: column * (layout.block + BETWEEN) + layout.label + spot.card * (layout.cell + layout.gap),
+    x: column * (layout.block + layout.between) + layout.label + spot.card * (layout.cell + layout.gap),
     y: (spot.node % layout.perColumn) * layout.row + Math.floor((layout.row - layout.cell) / 2),
   };
 }
 
 /** The card at a point, the gap beside it included; null between and beside machines. */
 export function spotAt(layout: Layout, nodes: readonly BoardNode[], x: number, y: number): Spot | null {
-  const column = Math.floor(x / (layout.block + BETWEEN));
+  const column = Math.floor(x / (layout.block + layout.between));
   const line = Math.floor(y / layout.row);
   if (x < 0 || y < 0 || column >= layout.columns || line >= layout.perColumn) return null;
   const node = column * layout.perColumn + line;
-  const card = Math.floor((x - column * (layout.block + BETWEEN) - layout.label) / (layout.cell + layout.gap));
+  const card = Math.floor((x - column * (layout.block + layout.between) - layout.label) / (layout.cell + layout.gap));
   const there = nodes[node]?.cards.length ?? 0;
   return card >= 0 && card < there ? { node, card } : null;
 }
