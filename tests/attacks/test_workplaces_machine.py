@@ -12,6 +12,7 @@ from tests.attacks.test_workplaces_tenants import IMAGE, Town
 from tests.cli.yard import wait_until
 from tests.engines.containers import missing
 
+from gpuyard.engines.container import firewall
 from gpuyard.sdk.errors import YardApiError
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(bool(missing()), reason=missing())]
@@ -57,12 +58,14 @@ def test_an_image_in_use_names_the_environment_and_what_is_no_image_is_told_plai
 
 def test_a_firewall_that_was_swept_away_is_back_by_itself(town: Town) -> None:
     assert "YARD-FORWARD" in _rules()
-    subprocess.run(["iptables", "-w", "10", "-F"], check=True)
+    subprocess.run(["iptables", "-w", "10", "-t", firewall.TABLE, "-F"], check=True)
     wait_until(lambda: "-A YARD-INPUT -j DROP" in _rules() and "-i yard+ -j YARD-FORWARD" in _rules(), 60)
 
 
 def _rules() -> str:
-    return subprocess.run(["iptables", "-w", "10", "-S"], capture_output=True, check=True).stdout.decode()
+    return subprocess.run(
+        ["iptables", "-w", "10", "-t", firewall.TABLE, "-S"], capture_output=True, check=True
+    ).stdout.decode()
 
 
 def test_who_fills_the_disk_is_stopped_with_the_reason_and_may_clean_up(town: Town) -> None:

@@ -22,7 +22,9 @@ from gpuyard.engines.limits import most_processes
 
 def _rules() -> list[str]:
     """Those of ours, in no order."""
-    said = subprocess.run(["iptables", "-w", "10", "-S"], capture_output=True, check=True).stdout.decode()
+    said = subprocess.run(
+        ["iptables", "-w", "10", "-t", firewall.TABLE, "-S"], capture_output=True, check=True
+    ).stdout.decode()
     return sorted(line for line in said.splitlines() if "YARD" in line)
 
 
@@ -36,7 +38,7 @@ def test_rules_that_were_swept_away_under_running_work_are_put_back_without_a_la
     id = container_yard.launch("sleep 600", replica())
     before = _rules()
     assert len(before) > 8
-    subprocess.run(["iptables", "-w", "10", *words], check=True)
+    subprocess.run(["iptables", "-w", "10", "-t", firewall.TABLE, *words], check=True)
     assert _rules() != before
     container_yard.engine.sweep([id])
     container_yard.wait_for(lambda: _rules() == before, "the rules' return")
@@ -50,7 +52,7 @@ def test_rules_that_stand_are_left_alone_and_an_admin_is_told_of_those_that_do_n
     wall.ensure()
     wall.ensure()
     assert "put back" not in caplog.text
-    subprocess.run(["iptables", "-w", "10", "-F", firewall.INPUT], check=True)
+    subprocess.run(["iptables", "-w", "10", "-t", firewall.TABLE, "-F", firewall.INPUT], check=True)
     wall.ensure()
     assert caplog.text.count("put back") == 1
 

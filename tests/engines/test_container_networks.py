@@ -141,9 +141,13 @@ def test_the_rules_are_there_before_the_first_network_and_come_back_when_taken_a
     container_yard: ContainerYard,
 ) -> None:
     container_yard.run("true", replica(0))
-    subprocess.run(["iptables", "-w", "10", "-D", "INPUT", "-i", "yard+", "-j", firewall.INPUT], check=True)
+    subprocess.run(
+        ["iptables", "-w", "10", "-t", firewall.TABLE, "-D", "INPUT", "-i", "yard+", "-j", firewall.INPUT], check=True
+    )
     container_yard.run("true", replica(0, workload="wbbbbbbbbb"))
-    said = subprocess.run(["iptables", "-w", "10", "-S", "INPUT"], capture_output=True, check=True).stdout.decode()
+    said = subprocess.run(
+        ["iptables", "-w", "10", "-t", firewall.TABLE, "-S", "INPUT"], capture_output=True, check=True
+    ).stdout.decode()
     assert said.splitlines()[1] == f"-A INPUT -i yard+ -j {firewall.INPUT}"
 
 

@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 BRIDGES = "yard+"
 FORWARD, INPUT = "YARD-FORWARD", "YARD-INPUT"
+TABLE = "mangle"  # asked before `filter`, where docker and podman put what they let through before everything else
 _SECONDS = 20.0
 _OURS_TO_DENY = ("169.254.0.0/16", "100.100.100.200/32")  # where clouds tell a machine's secrets to whoever asks it
 
@@ -133,14 +134,14 @@ def _write(program: str, wanted: dict[str, list[Rule]]) -> None:
     if _leads_to_ours(_chains(program)):
         return
     for chain, rule in _JUMPS:
-        _run(program, "-I", chain, "1", *rule)
+        _run(program, "-t", TABLE, "-I", chain, "1", *rule)
     for chain, rule in _JUMPS:
         while _count(program, chain, rule) > 1:
-            _run(program, "-D", chain, str(_last(program, chain, rule)))
+            _run(program, "-t", TABLE, "-D", chain, str(_last(program, chain, rule)))
 
 
 def _restore(program: str, wanted: dict[str, list[Rule]]) -> None:
-    lines = ["*filter", *(f":{chain} - [0:0]" for chain in wanted)]
+    lines = [f"*{TABLE}", *(f":{chain} - [0:0]" for chain in wanted)]
     lines += [f"-A {chain} {' '.join(rule)}" for chain, some in wanted.items() for rule in some]
     _run(f"{program}-restore", "--noflush", text="\n".join([*lines, "COMMIT", ""]))
 
@@ -158,7 +159,7 @@ def _last(program: str, chain: str, rule: Rule) -> int:
 def _chains(program: str) -> Chains:
     """All rules there are now, in order."""
     found: Chains = {}
-    for line in _run(program, "-S").splitlines():
+    for line in _run(program, "-t", TABLE, "-S").splitlines():
         kind, chain, rule = (*line.split(" ", 2), "")[:3]
         if kind == "-A":
             found.setdefault(chain, []).append(rule)
