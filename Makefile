@@ -22,7 +22,7 @@ YARD  := env -u YARD_URL -u YARD_TOKEN YARD_DATA="$(YARD_DATA)" $(BIN)/yard
 CHECK := src tests $(wildcard lab)
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop test check bench soak web web-check clean system-packages name-yard
+.PHONY: help run stop test check bench soak web web-check pictures clean system-packages name-yard
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 14
@@ -64,6 +64,9 @@ web: ## build the console (needs Node 20 or newer)
 
 soak: .venv/.dev system-packages ## the long runs: hundreds of kills on both databases
 	$(BIN)/python -m pytest -m soak --timeout=0
+
+pictures: .venv/.dev system-packages .venv/.console ## make the pictures in README and the tutorials anew
+	YARD_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/console/test_pictures.py
 
 clean: ## remove what the other targets made here (never the data)
 	@if [ -x $(BIN)/yard ] && $(YARD) whoami >/dev/null 2>&1; then \
