@@ -155,7 +155,7 @@ nodes = sa.Table(
     sa.Column("name", PlainText, primary_key=True),
     sa.Column("cpu_milli", sa.BigInteger, nullable=False),
     sa.Column("memory", sa.BigInteger, nullable=False),
-    sa.Column("cards", sa.Text, nullable=False),
+    sa.Column("cards", sa.Text, nullable=False),  # and the images it holds, if any
     sa.Column("state", PlainText, nullable=False),  # as the engine sees it
     sa.Column("changed_at", Seconds, nullable=False),
 )
