@@ -30,6 +30,8 @@ def browser() -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        # As in people's browsers, pages inside others keep their own memory; Playwright by itself denies it to them.
+        options.append("--disable-features=Translate,MediaRouter,OptimizationHints,AutofillServerCommunication")
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
         yield browser
         browser.close()

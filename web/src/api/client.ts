@@ -34,6 +34,9 @@ export function onLoggedOut(listener: Listener): () => void {
   return () => whenLoggedOut.delete(listener);
 }
 
+// There a 401 says that the password was wrong, not that the login is over.
+const ASKS_FOR_PASSWORD: ReadonlySet<string> = new Set(["/api/v1/login", "/api/v1/password"]);
+
 const asks: Middleware = {
   onRequest({ request }) {
     request.headers.set("Accept-Language", currentLanguage());
@@ -41,7 +44,7 @@ const asks: Middleware = {
     return request;
   },
   onResponse({ response, schemaPath }) {
-    if (response.status === 401 && schemaPath !== "/api/v1/login") for (const told of whenLoggedOut) told();
+    if (response.status === 401 && !ASKS_FOR_PASSWORD.has(schemaPath)) for (const told of whenLoggedOut) told();
   },
 };
 

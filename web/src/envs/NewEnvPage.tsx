@@ -28,9 +28,11 @@ function useSettled<T>(value: T): T {
   return settled;
 }
 
-function useOutlook(draft: Draft, ready: boolean) {
+/** `usesImages`: without one there is nothing to look at yet. */
+function useOutlook(draft: Draft, usesImages: boolean) {
   const { language } = useLanguage();
   const body = useSettled(JSON.stringify(bodyOf({ ...draft, timer: "off" }, false)));
+  const ready = !usesImages || "image" in (JSON.parse(body) as object);
   return useQuery({
     queryKey: ["env-outlook", body, language],
     queryFn: () => asked(api.POST("/api/v1/envs/preview", { params: { query: { remedies: true } }, body: JSON.parse(body) })),
@@ -61,7 +63,7 @@ export default function NewEnvPage() {
   const machines = useMachines();
   const limits = limitsOf(machines.data?.items ?? [], draft.device);
   const usesImages = who.engine === "container";
-  const outlook = useOutlook(draft, !usesImages || draft.image !== "");
+  const outlook = useOutlook(draft, usesImages);
   const create = useCreate(draft);
   const change = (wish: Partial<Draft>) => {
     create.reset();

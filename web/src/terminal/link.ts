@@ -21,7 +21,7 @@ interface Socket {
   close(): void;
 }
 
-interface Kept {
+export interface Kept {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
   removeItem(key: string): void;

@@ -3,7 +3,7 @@ import { FitAddon } from "@xterm/addon-fit";
 import { type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { fill } from "./fill";
-import { type Heard, Link } from "./link";
+import { type Heard, type Kept, Link } from "./link";
 import "./terminal.css";
 import { terminalWords } from "./words";
 
@@ -28,13 +28,23 @@ const system = matchMedia("(prefers-color-scheme: dark)");
 const terminal = new Terminal({ cursorBlink: true, scrollback: 10_000, fontFamily: FONTS, fontSize: 14, theme: theme() });
 const fit = new FitAddon();
 const encoder = new TextEncoder();
-const link = new Link(address(), asked.get("replica") ?? "", () => ({ rows: terminal.rows, cols: terminal.cols }), heard, sessionStorage);
+const link = new Link(address(), asked.get("replica") ?? "", () => ({ rows: terminal.rows, cols: terminal.cols }), heard, memory());
 let hiding: ReturnType<typeof setTimeout> | undefined;
 
 function found(id: string): HTMLElement {
   const element = document.getElementById(id);
   if (!element) throw new Error(`the page has no ${id}`);
   return element;
+}
+
+/** The tab's own memory, in which a reloaded page finds its shell again. Some browsers deny it to pages inside others. */
+function memory(): Kept {
+  try {
+    return sessionStorage;
+  } catch {
+    const kept = new Map<string, string>();
+    return { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => void kept.set(key, value), removeItem: (key) => void kept.delete(key) };
+  }
 }
 
 /** The page stands at the beginning of its visit, with or without a path before it. */
