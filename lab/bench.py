@@ -21,6 +21,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lab import (
+    console_bench,
     console_overview_bench,
     fit_bench,
     gateway_bench,
@@ -287,6 +288,7 @@ MEASURES = (
     *fit_bench.MEASURES,
     *why_bench.MEASURES,
     *console_overview_bench.MEASURES,
+    *console_bench.MEASURES,
 )
 
 

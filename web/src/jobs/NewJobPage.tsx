@@ -96,7 +96,7 @@ function Draft({ first, from }: { first: string; from: string | null }) {
           />
         </div>
         <OutlookCard looked={looked} change={(changes) => write(withChanges(text, changes))}>
-          {submit.error && <><Trouble error={submit.error} /><p className="quiet" style={{ margin: 0 }}>{say("keptOnError")}</p></>}
+          {submit.error && <>{looked.problems.length === 0 && <Trouble error={submit.error} />}<p className="quiet" style={{ margin: 0 }}>{say("keptOnError")}</p></>}
           {tried && looked.empty && <Alert type="error" title={say("required")} role="alert" />}
           <Button type="primary" size="large" block loading={submit.isPending} onClick={go}>{say("submit")}</Button>
         </OutlookCard>

@@ -184,6 +184,5 @@ export const jobWords = {
   outlookBehind: ["{n} would be before it in the queue.", "队列中前面会有 {n} 个。"],
   offers: ["One change that starts it now:", "改一处即可马上启动："],
   change: ["Change", "更改"],
-  line: ["line {n}", "第 {n} 行"],
   keptOnError: ["What you wrote is kept.", "已填写的内容会保留。"],
 } as const;

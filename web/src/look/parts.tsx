@@ -154,9 +154,17 @@ export function Moment({ at, children }: { at: string; children?: ReactNode }) {
   );
 }
 
+const clocks = new Map<string, Intl.DateTimeFormat>(); // dear to make, and long lists need them for every row
+function clockOf(language: string): Intl.DateTimeFormat {
+  const known = clocks.get(language);
+  if (known) return known;
+  const made = new Intl.DateTimeFormat(language === "zh" ? "zh-CN" : "en-GB", { dateStyle: "medium", timeStyle: "medium" });
+  clocks.set(language, made);
+  return made;
+}
+
 export function moment(at: string, language: string): string {
-  const format = { dateStyle: "medium", timeStyle: "medium" } as const;
-  return new Intl.DateTimeFormat(language === "zh" ? "zh-CN" : "en-GB", format).format(new Date(at));
+  return clockOf(language).format(new Date(at));
 }
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;

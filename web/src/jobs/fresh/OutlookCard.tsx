@@ -4,7 +4,6 @@ import type { ReactNode } from "react";
 import { Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import { jobWords } from "../words";
-import { placeOf } from "./problems";
 import type { Looked, Outlook } from "./useOutlook";
 
 interface Props {
@@ -27,7 +26,7 @@ export function OutlookCard({ looked, change, children }: Props) {
             type="error"
             showIcon
             title={say("outlookProblems")}
-            description={<ul className="why-list">{problems.map((one) => <li key={one.message}>{placeOf(one) && `${say("line", { n: placeOf(one)?.line })}: `}{one.message}</li>)}</ul>}
+            description={<ul className="why-list">{problems.map((one) => <li key={one.message}>{one.message}</li>)}</ul>}
           />
         )}
         {outlook && problems.length === 0 && <Told outlook={outlook} />}

@@ -1,9 +1,11 @@
 /** The job file as text, with keys completed and explained by its schema, and problems at their lines. Loaded when used. */
 import { autocompletion, type Completion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import { yaml } from "@codemirror/lang-yaml";
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { EditorView, hoverTooltip } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
 import { useEffect, useRef } from "react";
 import type { Problem } from "@/api/client";
@@ -72,6 +74,15 @@ const COLOURS = EditorView.theme({
   ".cm-scroller": { overflow: "auto", fontFamily: "ui-monospace, Menlo, Consolas, monospace" },
 });
 
+/** The usual colours are made for a light ground; these hold on both. */
+const INKS = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--mark)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--good)" },
+  { tag: tags.comment, color: "var(--quiet)", fontStyle: "italic" },
+  { tag: [tags.keyword, tags.meta, tags.labelName, tags.typeName], color: "var(--warn)" },
+  { tag: tags.invalid, color: "var(--bad)" },
+]);
+
 export default function YamlEditor({ text, write, problems, schema, label }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
@@ -94,6 +105,7 @@ export default function YamlEditor({ text, write, problems, schema, label }: Pro
           yaml(),
           lintGutter(),
           COLOURS,
+          syntaxHighlighting(INKS),
           EditorView.darkTheme.of(dark),
           EditorView.contentAttributes.of({ "aria-label": label }),
           autocompletion({ override: [(context) => complete(context, known)] }),

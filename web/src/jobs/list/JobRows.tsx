@@ -1,10 +1,10 @@
 /** The rows of the list: however many there are, only those in sight are drawn. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, type RefObject, useEffect, useRef } from "react";
+import { memo, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { Link } from "react-router-dom";
 import type { Schemas } from "@/api/client";
 import { moment, StateMark, useNow, useSpent } from "@/look/parts";
-import { useLanguage, useWords } from "@/words";
+import { type Facts, useLanguage, useWords } from "@/words";
 import { hasEnded, isRunning } from "../wishes";
 import { jobWords } from "../words";
 
@@ -29,14 +29,17 @@ export function JobRows({ rows, narrow, hasMore, more, view, chosen, choose, cho
   const say = useWords(jobWords);
   const box = useRef<HTMLDivElement>(null);
   const now = useNow();
+  const { language } = useLanguage();
+  const inWords = useStable(useSpent(), language);
   const all = rows.length > 0 && chosen.size >= rows.length && rows.every((row) => chosen.has(row.id));
+  const keyOf = useCallback((index: number) => rows[index]?.id ?? index, [rows]); // a new one makes all rows be measured anew
   // oxlint-disable-next-line react/incompatible-library -- it is not handed on
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
     estimateSize: () => (narrow ? NARROW_PX : WIDE_PX),
-    getItemKey: (index) => rows[index]?.id ?? index,
-    overscan: 8,
+    getItemKey: keyOf,
+    overscan: 3,
   });
   useEffect(() => virtual.measure(), [virtual, narrow]);
   const items = virtual.getVirtualItems();
@@ -64,12 +67,19 @@ export function JobRows({ rows, narrow, hasMore, more, view, chosen, choose, cho
         <div role="presentation" style={{ height: virtual.getTotalSize(), position: "relative" }}>
           {items.map((item) => {
             const job = rows[item.index];
-            return job && <JobRow key={item.key} job={job} index={item.index} top={item.start} now={now} chosen={chosen.has(job.id)} choose={choose} />;
+            return job && <JobRow key={item.key} job={job} index={item.index} top={item.start} now={now} chosen={chosen.has(job.id)} choose={choose} say={say} language={language} inWords={inWords} />;
           })}
         </div>
       </div>
     </div>
   );
+}
+
+/** The same function for as long as the language is the same. */
+function useStable<T>(value: T, language: string): T {
+  const [kept, keep] = useState({ value, language });
+  if (kept.language !== language) keep({ value, language });
+  return kept.language === language ? kept.value : value;
 }
 
 interface RowProps {
@@ -79,12 +89,15 @@ interface RowProps {
   now: number;
   chosen: boolean;
   choose: (id: string, on: boolean) => void;
+  // Handed down, not asked for in every row: rows are made by the hundred.
+  say: Say;
+  language: string;
+  inWords: (seconds: number) => string;
 }
 
-const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose }: RowProps) {
-  const say = useWords(jobWords);
-  const { language } = useLanguage();
-  const inWords = useSpent();
+type Say = (key: keyof typeof jobWords, facts?: Facts) => string;
+
+const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose, say, language, inWords }: RowProps) {
   return (
     <div className="jobs-row jobs-line" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }}>
       <span role="cell" className="jobs-check">
@@ -95,18 +108,16 @@ const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose }: Ro
       <span role="cell" className="jobs-owner cut quiet" title={`${job.owner} · ${job.group}`}>{job.owner} · {job.group}</span>
       <span role="cell" className="jobs-cards jobs-number">{job.cards}</span>
       <span role="cell" className="jobs-age quiet"><time dateTime={job.submitted_at} title={moment(job.submitted_at, language)}>{inWords((now - Date.parse(job.submitted_at)) / 1000)}</time></span>
-      <span role="cell" className="jobs-time quiet"><Progress job={job} now={now} /></span>
+      <span role="cell" className="jobs-time quiet">{progress(job, now, say, inWords)}</span>
       <span role="cell" className="jobs-reason cut quiet" title={job.reason}>{job.reason}</span>
     </div>
   );
 });
 
 /** How far it is: how long it waits, runs or took. */
-function Progress({ job, now }: { job: Job; now: number }) {
-  const say = useWords(jobWords);
-  const inWords = useSpent();
+function progress(job: Job, now: number, say: Say, inWords: (seconds: number) => string): string {
   const seconds = (from: string, to: number) => inWords((to - Date.parse(from)) / 1000);
-  if (hasEnded(job)) return <>{job.started_at && job.ended_at ? say("took", { time: seconds(job.started_at, Date.parse(job.ended_at)) }) : "–"}</>;
-  if (isRunning(job) && job.started_at) return <>{say("runs", { time: seconds(job.started_at, now) })}</>;
-  return <>{job.state === "queued" ? say("waits", { time: seconds(job.submitted_at, now) }) : "–"}</>;
+  if (hasEnded(job)) return job.started_at && job.ended_at ? say("took", { time: seconds(job.started_at, Date.parse(job.ended_at)) }) : "–";
+  if (isRunning(job) && job.started_at) return say("runs", { time: seconds(job.started_at, now) });
+  return job.state === "queued" ? say("waits", { time: seconds(job.submitted_at, now) }) : "–";
 }
