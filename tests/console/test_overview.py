@@ -22,7 +22,8 @@ NODES, CARDS = 20, 8
 
 @dataclass
 class Team:
-    """Two people of two groups; ann's training holds a whole node, bob's two cards; of ann's one waits for quota and one can never start."""
+    """Two people of two groups. Ann's training holds a whole node, another of hers waits for quota, and one can never
+    start; bob's holds two cards."""
 
     yard: Platform
     url: str

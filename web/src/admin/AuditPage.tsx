@@ -6,7 +6,7 @@ import { api, asked, type Schemas } from "@/api/client";
 import { Moment, PageHead, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import "./admin.css";
-import { ForAdmins, useFilters, useUsers } from "./parts";
+import { ForAdmins, slow, useFilters, useUsers } from "./parts";
 import { adminWords } from "./words";
 
 type Line = Schemas["AuditOut"];
@@ -31,7 +31,7 @@ export default function AuditPage() {
       <Filters filters={filters} onSet={setFilter} />
       {error && <Trouble error={error} again={() => void refetch()} />}
       <Table rowKey="id" size="small" columns={useColumns(setFilter)} dataSource={lines} loading={!data && !error} scroll={{ x: "max-content" }} pagination={false} locale={{ emptyText: say("auditNone") }} />
-      {hasNextPage && <Button block loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>{say("more")}</Button>}
+      {hasNextPage && <Button block loading={slow(isFetchingNextPage)} onClick={() => void fetchNextPage()}>{say("more")}</Button>}
     </ForAdmins>
   );
 }
@@ -40,7 +40,7 @@ function Whole() {
   const say = useWords(adminWords);
   const { data, error, refetch, isFetching } = useQuery({ queryKey: ["audit-check"], queryFn: () => asked(api.GET("/api/v1/audit/check")), staleTime: 60_000 });
   if (error) return <Trouble error={error} again={() => void refetch()} />;
-  const again = <Button size="small" loading={isFetching} onClick={() => void refetch()}>{say("checkAgain")}</Button>;
+  const again = <Button size="small" loading={slow(isFetching)} onClick={() => void refetch()}>{say("checkAgain")}</Button>;
   if (!data) return <Alert type="info" showIcon title={say("checking")} />;
   if (data.intact) return <Alert type="success" showIcon role="status" title={say("auditIntact", { n: data.lines })} action={again} />;
   return <Alert type="error" showIcon role="alert" title={say("auditBroken", { n: data.broken_at })} action={again} />;

@@ -11,7 +11,7 @@ import { GroupQuota } from "./GroupQuota";
 import { groupWords } from "./groupWords";
 import { MemberLimits } from "./MemberLimits";
 import { MergeGroup } from "./MergeGroup";
-import { useAct } from "./parts";
+import { slow, useAct } from "./parts";
 import type { Group } from "./quotas";
 
 export function GroupDetail({ group, onGone }: { group: Group; onGone: (into: string | undefined) => void }) {
@@ -42,7 +42,7 @@ function FairShare({ group }: { group: Group }) {
       <div className="row">
         <label htmlFor="group-weight">{say("weight")}</label>
         <InputNumber id="group-weight" min={0.001} max={1000} value={weight ?? group.weight} onChange={setWeight} />
-        <Button disabled={!changed} loading={act.isPending} onClick={() => act.mutate({ weight: weight ?? group.weight }, { onSuccess: () => setWeight(null) })}>{say("save")}</Button>
+        <Button disabled={!changed} loading={slow(act.isPending)} onClick={() => act.mutate({ weight: weight ?? group.weight }, { onSuccess: () => setWeight(null) })}>{say("save")}</Button>
       </div>
       <span className="quiet">{say("weightWhy")}</span>
       <div className="row">
@@ -62,5 +62,5 @@ function RemoveGroup({ group, onGone }: { group: Group; onGone: () => void }) {
     const sure = await confirm({ title: say("removeGroupTitle", { group: group.name }), lost: say("removeGroupLost"), ok: say("removeGroup") });
     if (sure) act.mutate(undefined, { onSuccess: onGone });
   };
-  return <div><Button danger loading={act.isPending} onClick={() => void ask()}>{say("removeGroup")}</Button></div>;
+  return <div><Button danger loading={slow(act.isPending)} onClick={() => void ask()}>{say("removeGroup")}</Button></div>;
 }

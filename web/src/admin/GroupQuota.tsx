@@ -8,7 +8,7 @@ import { amountOf, Bar } from "@/overview/QuotaPanel";
 import { useSession } from "@/session/session";
 import { useWords } from "@/words";
 import { groupWords } from "./groupWords";
-import { useAct } from "./parts";
+import { slow, useAct } from "./parts";
 import { type Draft, draftOf, type Group, isCard, lineOf, problemAt, quotaChanges, RESOURCES, type Resource, usedOf } from "./quotas";
 
 type Told = { warnings: readonly string[]; wrong: Record<string, string>; rest: readonly string[] };
@@ -69,7 +69,7 @@ export function GroupQuota({ group }: { group: Group }) {
         </div>
         {who.user.admin ? (
           <div className="row">
-            <Button type="primary" htmlType="submit" disabled={!changes} loading={act.isPending}>{say("save")}</Button>
+            <Button type="primary" htmlType="submit" disabled={!changes} loading={slow(act.isPending)}>{say("save")}</Button>
             <span className="quiet">{changes ? say("quotaHow") : say("nothingChanged")}</span>
           </div>
         ) : <span className="quiet">{say("onlyAdmins")}</span>}

@@ -8,7 +8,7 @@ import { troubleWords } from "@/look/parts";
 import { amountOf, Bar } from "@/overview/QuotaPanel";
 import { useWords } from "@/words";
 import { groupWords } from "./groupWords";
-import { useAct } from "./parts";
+import { slow, useAct } from "./parts";
 import { type Group, RESOURCES, type Resource } from "./quotas";
 
 interface Wish {
@@ -61,7 +61,7 @@ export function MemberLimits({ group }: { group: Group }) {
         <Select showSearch aria-label={say("user")} placeholder={say("user")} value={wish.user || null} options={group.members.map((one) => ({ value: one.user, label: one.user }))} onChange={(user) => setWish({ ...wish, user })} style={{ width: 150 }} />
         <Select<Resource> aria-label={say("resource")} value={wish.resource} options={RESOURCES.map((value) => ({ value, label: say(value) }))} onChange={(resource) => setWish({ ...wish, resource })} style={{ width: 150 }} />
         <Input aria-label={say("limit")} placeholder={say("limit")} value={wish.limit ?? ""} onChange={(event) => setWish({ ...wish, limit: event.target.value })} style={{ width: 110 }} />
-        <Button htmlType="submit" disabled={!wish.user || !wish.limit?.trim()} loading={act.isPending}>{say("set")}</Button>
+        <Button htmlType="submit" disabled={!wish.user || !wish.limit?.trim()} loading={slow(act.isPending)}>{say("set")}</Button>
       </form>
     </section>
   );

@@ -7,7 +7,7 @@ import { useConfirm } from "@/look/parts";
 import { amountOf } from "@/overview/QuotaPanel";
 import { useWords } from "@/words";
 import { groupWords } from "./groupWords";
-import { useAct, useGroups } from "./parts";
+import { slow, useAct, useGroups } from "./parts";
 import type { Group, Resource } from "./quotas";
 
 export function MergeGroup({ group, onMerged }: { group: Group; onMerged: (into: string) => void }) {
@@ -49,8 +49,8 @@ export function MergeGroup({ group, onMerged }: { group: Group; onMerged: (into:
           }}
           style={{ width: 200 }}
         />
-        <Button disabled={!into} loading={act.isPending} onClick={() => into && act.mutate({ into, preview: true }, { onSuccess: setPlan })}>{say("preview")}</Button>
-        {plan && <Button danger loading={act.isPending} onClick={() => void merge(plan.into)}>{say("mergeDo")}</Button>}
+        <Button disabled={!into} loading={slow(act.isPending)} onClick={() => into && act.mutate({ into, preview: true }, { onSuccess: setPlan })}>{say("preview")}</Button>
+        {plan && <Button danger loading={slow(act.isPending)} onClick={() => void merge(plan.into)}>{say("mergeDo")}</Button>}
       </div>
       {plan && <Plan plan={plan} />}
     </section>

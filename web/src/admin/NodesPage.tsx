@@ -13,7 +13,7 @@ import { useWords } from "@/words";
 import "./admin.css";
 import { CardStrip, NodeCards } from "./NodeCards";
 import { NodeLabels } from "./NodeLabels";
-import { ForAdmins, useAct, useFilters } from "./parts";
+import { ForAdmins, slow, useAct, useFilters } from "./parts";
 import { adminWords } from "./words";
 
 const STATES = ["ready", "cordoned", "lost", "disk_full"] as const;
@@ -100,7 +100,7 @@ function Cordon({ node }: { node: BoardNode }) {
     if (await confirm({ title: say("cordonTitle", { name }), lost, ok: say("cordon") })) set(true);
   };
   return (
-    <Button size="small" danger={!closed} loading={act.isPending} aria-label={`${say(closed ? "uncordon" : "cordon")}: ${name}`} onClick={() => (closed ? set(false) : void ask())}>
+    <Button size="small" danger={!closed} loading={slow(act.isPending)} aria-label={`${say(closed ? "uncordon" : "cordon")}: ${name}`} onClick={() => (closed ? set(false) : void ask())}>
       {say(closed ? "uncordon" : "cordon")}
     </Button>
   );

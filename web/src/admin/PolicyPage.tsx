@@ -9,7 +9,7 @@ import { lookWords } from "@/look/words";
 import "@/overview/overview.css";
 import { useWords } from "@/words";
 import "./admin.css";
-import { ForAdmins, useAct, useFilters } from "./parts";
+import { ForAdmins, slow, useAct, useFilters } from "./parts";
 import { PolicyFields } from "./PolicyFields";
 import { asYaml, type Policy, readYaml, same } from "./policyForm";
 import { PolicyTried } from "./PolicyTried";
@@ -112,10 +112,10 @@ function Editing({ inForce }: { inForce: Policy }) {
           <div className="row">
             <Button disabled={!changed} onClick={undo}>{say("reset")}</Button>
             <Tooltip title={changed ? say("tryHow") : say("unchanged")}>
-              <span><Button disabled={!changed || problem !== null} loading={trying.isPending} onClick={tryIt}>{say("tryIt")}</Button></span>
+              <span><Button disabled={!changed || problem !== null} loading={slow(trying.isPending)} onClick={tryIt}>{say("tryIt")}</Button></span>
             </Tooltip>
             <Tooltip title={whyNot}>
-              <span><Button type="primary" disabled={whyNot !== undefined} loading={setting.isPending} onClick={() => void setIt()}>{say("set")}</Button></span>
+              <span><Button type="primary" disabled={whyNot !== undefined} loading={slow(setting.isPending)} onClick={() => void setIt()}>{say("set")}</Button></span>
             </Tooltip>
           </div>
         </div>

@@ -13,7 +13,7 @@ import { useLanguage, useWords } from "@/words";
 import "./admin.css";
 import { BatchBar } from "./BatchBar";
 import type { Workload } from "./batch";
-import { ForAdmins, useFilters, useGroups, useLeads, useUsers } from "./parts";
+import { ForAdmins, slow, useFilters, useGroups, useLeads, useUsers } from "./parts";
 import { adminWords } from "./words";
 
 const PAGE = 200;
@@ -58,7 +58,7 @@ export default function WorkloadsPage() {
         locale={{ emptyText: <Nothing title={say("workloadsNone")}><span className="quiet">{say("workloadsNoneHow")}</span></Nothing> }}
         rowSelection={{ selectedRowKeys: [...chosen], onChange: (ids) => setChosen(ids.map(String)), columnWidth: 40 }}
       />
-      {hasNextPage && <Button block loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>{say("more")}</Button>}
+      {hasNextPage && <Button block loading={slow(isFetchingNextPage)} onClick={() => void fetchNextPage()}>{say("more")}</Button>}
     </ForAdmins>
   );
 }

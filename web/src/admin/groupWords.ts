@@ -55,7 +55,7 @@ export const groupWords = {
   mergeTitle: ["Merge {group} into {into}?", "将 {group} 合并到 {into}？"],
   mergeLost: ["{group} is gone for good; it cannot be taken apart again.", "{group} 将永久消失，且无法再拆分。"],
   mergeDo: ["Merge", "合并"],
-  mergeJoining: ["{n} members join {into}: {names}", "{n} 名成员加入 {into}：{names}"],
+  mergeJoining: ["Joining {into}: {names} ({n})", "{n} 名成员加入 {into}：{names}"],
   mergeNoJoining: ["Nobody new joins {into}.", "没有新成员加入 {into}。"],
   mergeLeads: ["No leads any more: {names}", "不再是组长：{names}"],
   mergeWork: ["{live} workloads go along, {running} of them run; {ended} have ended.", "{live} 个任务一并转入，其中 {running} 个在运行；另有 {ended} 个已结束。"],
