@@ -123,6 +123,8 @@ def test_what_is_borrowed_and_lent_is_shown(fresh: Yard) -> None:
             "some": (2, 1, 0),
             "none": (3, 3, 0),
         }
+        used = {group["name"]: group["used"].get("nvidia") for group in owner.get("/api/v1/groups").json()["items"]}
+        assert (used["rich"], used["some"], used["none"], used["default"]) == (1, 2, 3, None)
 
 
 def test_a_quota_lowered_below_what_runs_kills_nothing(fresh: Yard) -> None:

@@ -28,8 +28,8 @@ class Team:
     ann: Client
     admin: Client
 
-    def jobs(self, names: list[str], **more: object) -> list[Job]:
-        return [self.ann.submit(name=name, command="x", cards=1, env=LONG, **more) for name in names]
+    def jobs(self, names: list[str]) -> list[Job]:
+        return [self.ann.submit(name=name, command="x", cards=1, env=LONG) for name in names]
 
 
 @pytest.fixture(scope="module")

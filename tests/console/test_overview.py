@@ -16,7 +16,7 @@ from tests.platforms import Platform, a_platform
 from gpuyard import Client
 
 OWN = "a long enough secret"
-LONG = {"env": {"YARD_SIM_SECONDS": "86400"}}
+LONG = {"YARD_SIM_SECONDS": "86400"}
 NODES, CARDS = 20, 8
 
 
@@ -48,8 +48,8 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
                 admin.create_user(name, password=OWN, group=group, role=role)
                 people[name] = Client(url, token=admin.create_token("tests", user=name).token)
             admin.set_quota("vision", {"nvidia": 12}, user="ann")
-            training = people["ann"].submit(name="training", command="x", cards=8, **LONG)
-            speech = people["bob"].submit(name="speech-model", command="x", cards=2, **LONG)
+            training = people["ann"].submit(name="training", command="x", cards=8, env=LONG)
+            speech = people["bob"].submit(name="speech-model", command="x", cards=2, env=LONG)
             people["ann"].submit(name="too-large", command="x", cards=9)
             people["ann"].submit(name="waits", command="x", cards=8)
             for job in (training, speech):
@@ -127,7 +127,7 @@ def test_the_picture_follows_what_happens_without_a_reload(team: Team, visits: C
     visit.log_in(team.url, "bob", OWN, "/?by=health")
     expect(page.locator("[data-tile=used] dd")).to_have_text("10")
     drawn = page.locator("canvas").get_attribute("data-drawn")
-    more = team.bob.submit(name="more", command="x", cards=4, **LONG)
+    more = team.bob.submit(name="more", command="x", cards=4, env=LONG)
     expect(page.locator("[data-tile=used] dd")).to_have_text("14")
     assert page.locator("canvas").get_attribute("data-drawn") != drawn
     team.admin.cordon("sim-20")

@@ -97,6 +97,7 @@ function QuotaRow({ group, resource, draft, wrong, locked, onSet }: RowProps) {
     const id = `wrong-${resource}-${part}`;
     return (
       <div>
+        <span className="quiet narrow-label" aria-hidden="true">{say(part)}</span>
         <Input
           aria-label={label}
           placeholder={placeholder}
