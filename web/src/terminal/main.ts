@@ -25,7 +25,7 @@ const chinese = document.documentElement.lang.startsWith("zh");
 const notice = found("notice");
 const place = found("terminal");
 const system = matchMedia("(prefers-color-scheme: dark)");
-const terminal = new Terminal({ cursorBlink: true, scrollback: 10_000, fontFamily: FONTS, fontSize: 14, theme: theme() });
+const terminal = new Terminal({ cursorBlink: true, scrollback: 10_000, fontFamily: FONTS, fontSize: 14, lineHeight: 1.15, theme: theme() });
 const fit = new FitAddon();
 const encoder = new TextEncoder();
 const link = new Link(address(), asked.get("replica") ?? "", () => ({ rows: terminal.rows, cols: terminal.cols }), heard, memory());
