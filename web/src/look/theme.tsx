@@ -65,7 +65,7 @@ export function LookProvider({ children }: { children: ReactNode }) {
         theme={{
           algorithm: dark ? ant.darkAlgorithm : ant.defaultAlgorithm,
           token: {
-            colorPrimary: dark ? "#4c8dff" : "#1554ad",
+            colorPrimary: dark ? "#2a66d9" : "#1554ad",
             colorLink: dark ? "#7fb0ff" : "#1554ad",
             colorTextSecondary: dark ? "#b6bcc6" : "#4a5361",
             colorTextTertiary: dark ? "#a3aab6" : "#5a6372",
@@ -82,6 +82,14 @@ export function LookProvider({ children }: { children: ReactNode }) {
             colorSuccessBorder: dark ? "#2a5a38" : "#b2dfbd",
             borderRadius: 6,
           },
+          // White on the primary colour can be read, but not that colour as text on a dark ground.
+          components: dark
+            ? {
+                Tabs: { itemSelectedColor: "#7fb0ff", itemActiveColor: "#7fb0ff", itemHoverColor: "#a9caff", inkBarColor: "#7fb0ff" },
+                Menu: { itemSelectedColor: "#a9caff", subMenuItemSelectedColor: "#a9caff" },
+                Button: { defaultHoverColor: "#a9caff", defaultActiveColor: "#a9caff" },
+              }
+            : {},
         }}
       >
         <AntApp>{children}</AntApp>
