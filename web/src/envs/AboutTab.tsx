@@ -13,12 +13,22 @@ export function AboutTab({ env }: { env: EnvDetail }) {
   return (
     <div className="stack">
       {env.state === "queued" ? <Waits env={env} /> : env.state !== "running" && <Alert type="info" showIcon title={env.reason} />}
+      <Closed env={env} />
       <div className="columns">
         <Facts env={env} />
         <Stopping env={env} />
       </div>
     </div>
   );
+}
+
+/** Of one that runs: the tools that are not to be had, and why. Tabs that are closed cannot be pointed at by everyone. */
+function Closed({ env }: { env: EnvDetail }) {
+  const say = useWords(envWords);
+  const closed = (["terminal", "lab", "ide"] as const).filter((what) => what in env.closed);
+  if (env.state !== "running" || closed.length === 0) return null;
+  const reasons = [...new Set(closed.map((what) => env.closed[what]))];
+  return <Alert type="info" showIcon title={say("closedTools", { tools: closed.map((what) => say(what)).join(", ") })} description={reasons.map((reason) => <div key={reason}>{reason}</div>)} />;
 }
 
 function Waits({ env }: { env: EnvDetail }) {

@@ -118,6 +118,7 @@ export const envWords = {
   simulated: ["simulated", "模拟"],
   missing: ["There is no such environment. It may have been removed.", "没有这个环境，可能已被删除。"],
   toList: ["To all environments", "返回环境列表"],
+  closedTools: ["Not to be had here: {tools}", "此处无法使用：{tools}"],
   warnings: ["To know", "请注意"],
   actions: ["Actions", "操作"],
 } as const;
