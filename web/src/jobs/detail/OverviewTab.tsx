@@ -7,6 +7,8 @@ import { Facts, PlainTable } from "./Facts";
 import type { Detail } from "./useJob";
 
 const SHOWN_REPLICAS = 200;
+const LIVES = ["absent", "starting", "running", "ended"] as const;
+const isLife = (state: string): state is (typeof LIVES)[number] => (LIVES as readonly string[]).includes(state);
 
 export default function OverviewTab({ job }: { job: Detail }) {
   return (
@@ -38,7 +40,7 @@ function General({ job }: { job: Detail }) {
           job.ended_at !== null && [say("ended"), <Moment key="at" at={job.ended_at} />],
           job.exit_code !== null && [say("exitCode"), job.exit_code],
           job.max_seconds !== null && [say("maxTime"), inWords(job.max_seconds)],
-          job.together !== "any" && [say("together"), job.together],
+          job.together !== "any" && [say("together"), say(`together_${job.together}`)],
           job.checkpoint !== null && [say("checkpoint"), <code key="path">{job.checkpoint}</code>],
           typeof saved === "string" && [say("saved"), <><Moment at={saved} />{newest?.saved_step != null && ` (${say("savedStep", { n: newest.saved_step })})`}</>],
           job.workdir !== null && [say("workdir"), <code key="digest" className="cut" style={{ display: "block" }} title={job.workdir}>{job.workdir}</code>],
@@ -87,7 +89,7 @@ function Replicas({ job }: { job: Detail }) {
   const head = [say("replica"), say("state"), say("node"), say("cardNumbers"), say("cpu"), say("memory"), say("exitCode"), say("reason")];
   const rows = replicas.slice(0, SHOWN_REPLICAS).map((one) => ({
     key: one.replica,
-    cells: [<code key="name">{one.replica}</code>, one.state, one.node, one.cards.join(", ") || "–", one.cpu, bytes(one.memory), one.exit_code ?? "–", one.reason ?? ""],
+    cells: [<code key="name">{one.replica}</code>, isLife(one.state) ? say(`life_${one.state}`) : one.state, one.node, one.cards.join(", ") || "–", one.cpu, bytes(one.memory), one.exit_code ?? "–", one.reason ?? ""],
   }));
   return (
     <section className="surface">
