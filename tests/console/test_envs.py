@@ -37,7 +37,7 @@ def frame(visit: Visits, what: str) -> FrameLocator:
 
 
 def ask_for_one(visit: Visits, name: str) -> None:
-    """More than there is, then what is offered instead."""
+    """With one card and an image that is here; what will happen is said beside it."""
     page, say = visit.page, visit.say
     page.get_by_role("main").get_by_role("link", name=say("New environment", "新建环境")).first.click()
     page.locator("#env-name").fill(name)
