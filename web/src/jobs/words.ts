@@ -114,7 +114,6 @@ export const jobWords = {
   noRemedies: ["No single change would start it now.", "目前没有哪一项更改能让它马上启动。"],
   take: ["Do this", "就这样改"],
   taken: ["Changed. The new job has taken its place.", "已更改，新任务已接替其位置。"],
-  notWaiting: ["It does not wait.", "它没有在等待。"],
   beforeTitle: ["Why did that one run before mine?", "为什么那个任务比我的先运行？"],
   beforeWhich: ["The other job: id or name", "另一个任务：编号或名称"],
   beforeAsk: ["Ask", "查询"],

@@ -2,7 +2,6 @@
 import type { State } from "@/look/parts";
 
 export const STATES: readonly State[] = ["queued", "placed", "starting", "running", "stopping", "paused", "succeeded", "failed", "stopped"];
-export const LIVE: readonly State[] = ["queued", "placed", "starting", "running", "stopping", "paused"];
 const PERSON = /^[a-z][a-z0-9_-]{0,31}$/;
 
 export interface Filters {

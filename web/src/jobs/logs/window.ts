@@ -143,10 +143,4 @@ export class LogWindow {
     const piece = this.place(line)?.[0];
     return piece?.gap ? piece.to - piece.from : null;
   }
-
-  /** The first line that begins in the piece that holds this byte. */
-  lineNear(byte: number): number {
-    const at = this.pieces.findIndex((piece) => piece.to > byte);
-    return at < 0 ? Math.max(0, this.count - 1) : (this.starts[at] ?? 0);
-  }
 }
