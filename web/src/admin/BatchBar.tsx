@@ -1,7 +1,7 @@
 /** What is done with all that were chosen: asked about first, with what is lost, then told line by line. */
 import { CheckCircleOutlined, CloseCircleOutlined } from "@ant-design/icons";
 import { useQueryClient } from "@tanstack/react-query";
-import { Button, InputNumber, Modal, Progress, Tooltip } from "antd";
+import { Button, Checkbox, InputNumber, Modal, Progress, Tooltip } from "antd";
 import { useState } from "react";
 import { keys } from "@/api/news";
 import { troubleWords } from "@/look/parts";
@@ -15,7 +15,14 @@ const USUAL_PRIORITY = 500;
 const TITLES = { stop: "stopTitle", pause: "pauseTitle", resume: "resumeTitle", rerun: "rerunTitle", priority: "priorityTitle" } as const;
 const LABELS = { stop: "stop", pause: "pause", resume: "resume", rerun: "rerun", priority: "setPriority" } as const;
 
-export function BatchBar({ chosen, onClear }: { chosen: readonly Workload[]; onClear: () => void }) {
+interface Props {
+  shown: number; // how many there are to choose from
+  chosen: readonly Workload[];
+  onAll: () => void;
+  onClear: () => void;
+}
+
+export function BatchBar({ shown, chosen, onAll, onClear }: Props) {
   const say = useWords(adminWords);
   const client = useQueryClient();
   const [asking, setAsking] = useState<{ verb: BatchVerb; loss: Losses } | null>(null);
@@ -35,6 +42,14 @@ export function BatchBar({ chosen, onClear }: { chosen: readonly Workload[]; onC
   const why = (loss: Losses) => (chosen.length === 0 ? say("chooseFirst") : loss.able.length === 0 ? say("noneCan") : undefined);
   return (
     <div className="row batch surface" style={{ padding: "8px 12px" }}>
+      <Checkbox
+        checked={shown > 0 && chosen.length === shown}
+        indeterminate={chosen.length > 0 && chosen.length < shown}
+        disabled={shown === 0}
+        onChange={(event) => (event.target.checked ? onAll() : onClear())}
+      >
+        {say("chooseAll", { n: shown })}
+      </Checkbox>
       <span role="status" style={{ minWidth: 90 }}>{say("chosen", { n: chosen.length })}</span>
       {BATCH_VERBS.map((verb) => {
         const loss = losses(verb, chosen);

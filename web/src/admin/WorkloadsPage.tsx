@@ -44,7 +44,7 @@ export default function WorkloadsPage() {
     <ForAdmins leadsToo>
       <PageHead title={say(who.user.admin ? "workloads" : "workloadsOfMine")} />
       <Filters filters={filters} onSet={setFilter} />
-      <BatchBar chosen={picked} onClear={() => setChosen([])} />
+      <BatchBar shown={rows.length} chosen={picked} onAll={() => setChosen(rows.map((one) => one.id))} onClear={() => setChosen([])} />
       {error && <Trouble error={error} again={() => void refetch()} />}
       <Table
         rowKey="id"
@@ -56,7 +56,7 @@ export default function WorkloadsPage() {
         scroll={rows.length > PAGE ? { x: 1100, y: 600 } : { x: "max-content" }}
         pagination={false}
         locale={{ emptyText: <Nothing title={say("workloadsNone")}><span className="quiet">{say("workloadsNoneHow")}</span></Nothing> }}
-        rowSelection={{ selectedRowKeys: [...chosen], onChange: (ids) => setChosen(ids.map(String)), columnWidth: 40 }}
+        rowSelection={{ selectedRowKeys: [...chosen], onChange: (ids) => setChosen(ids.map(String)), columnWidth: 40, hideSelectAll: true }}
       />
       {hasNextPage && <Button block loading={slow(isFetchingNextPage)} onClick={() => void fetchNextPage()}>{say("more")}</Button>}
     </ForAdmins>

@@ -97,6 +97,7 @@ export const adminWords = {
   reason: ["Why", "原因"],
   search: ["Name or id", "名称或编号"],
   chosen: ["{n} selected", "已选 {n} 项"],
+  chooseAll: ["All {n} shown", "全选（{n}）"],
   chooseFirst: ["Select workloads first.", "请先选择任务。"],
   noneCan: ["None of the selected can do this in its state.", "所选任务当前状态都不能这样操作。"],
   clear: ["Clear selection", "取消选择"],
