@@ -26,7 +26,9 @@ MAX_FILE_LINES = 600
 # --- the map ------------------------------------------------------------------------------------------------------
 
 GROUND = {"domain"}
-FIRST_FLOOR = {"scheduling", "dialects", "words", "store", "engines", "devices", "files", "images", "metrics", "console"}
+FIRST_FLOOR = {
+    *("scheduling", "dialects", "words", "store", "engines", "devices", "files", "images", "metrics", "console"),
+}
 SECOND_FLOOR = {"world", "access"}
 MAY_IMPORT: dict[str, set[str]] = {
     "domain": set(),

@@ -36,9 +36,9 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 @pytest.fixture(scope="module")
 def description(yard: Yard) -> BaseSchema:
-    """All of it but the endless stream, which has tests of its own."""
+    """All of it but the endless streams, which have tests of their own."""
     loaded = schemathesis.openapi.from_url(f"{yard.url}/api/v1/openapi.json")
-    return loaded.exclude(path_regex="/logs/follow$")
+    return loaded.exclude(path_regex="/(logs/follow|live)$")
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode))

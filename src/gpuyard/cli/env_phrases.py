@@ -82,7 +82,6 @@ ENV: dict[str, tuple[str, str]] = {
     "env.short.ended.idle": ("nobody used it", "没有人使用"),
     "env.short.ended.timer": ("by its timer", "定时停止"),
     "env.short.ended.left": ("ended by itself", "自行结束"),
-    "env.short.story.running": ("", ""),
     "env.no_image": ("none: the machine's own programs", "无：使用机器自带的程序"),
     "env.waits": (
         "{name} goes on waiting. See it: yard env show {name}   Why: yard why {id}",

@@ -9,6 +9,7 @@ from gpuyard.cli.job_table import short_reason
 from gpuyard.cli.labels import label, state_label
 from gpuyard.cli.output import age, local_time, number, short_time
 from gpuyard.cli.phrases import knows, say
+from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import show_bytes
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def row(env: Env, everyone: bool) -> list[str]:
 
 def _short_reason(env: Env) -> str:
     """In a list what is the same for all is left out: `yard env show` has the whole sentence."""
+    if env.reason_code == Code.RUNNING.value:
+        return ""
     key = f"env.short.{env.reason_code}"
     by = env.reason_facts.get("by") or "-"
     return say(key, by=by) if knows(key) else short_reason(env.reason_code, env.reason)
