@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=missing))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, an event loop runs that others would trip over
 def browser() -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:

@@ -23,7 +23,8 @@ export function EnvActions({ env, small = false }: { env: Env; small?: boolean }
   };
   const askRemove = async () => {
     if (!(await confirm({ title: say("removeTitle", { name }), lost: say("removeLost"), ok: say("remove") }))) return;
-    await remove.mutateAsync().then(() => small || void navigate("/envs"), () => undefined);
+    if (!small) void navigate("/envs"); // first: what is removed must not be asked for again
+    remove.mutate();
   };
   const size = small ? "small" : "middle";
   const again = (changes: Record<string, unknown>) => {
