@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from gpuyard.sdk.errors import ServerUnreachable
+from gpuyard.domain.reasons import Code
+from gpuyard.sdk.errors import ServerUnreachable, YardApiError
 from gpuyard.sdk.results import Gateway, SshKey
 from gpuyard.sdk.wire import Wire, in_path, trust_of
 
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpuyard.sdk.shells import Shell
+
+
+GATEWAY_SECONDS = 15.0  # it starts a little after the server, and comes back within this when it was killed
+GATEWAY_PAUSE_SECONDS = 0.3
 
 
 class WaysIn:
@@ -37,8 +43,15 @@ class WaysIn:
 
     def open(self, ref: str, what: str = "lab") -> str:
         """An address that opens running work in the browser, once and soon: lab, ide, terminal or p8080 for a port."""
-        answer = self.wire.ask("POST", f"/api/v1/workloads/{in_path(ref)}/open", body={"what": what})
-        return str(answer.json()["url"])
+        until = time.monotonic() + GATEWAY_SECONDS
+        while True:
+            try:
+                answer = self.wire.ask("POST", f"/api/v1/workloads/{in_path(ref)}/open", body={"what": what})
+                return str(answer.json()["url"])
+            except YardApiError as refusal:
+                if refusal.code != Code.GATEWAY_AWAY.value or time.monotonic() > until:
+                    raise
+            time.sleep(GATEWAY_PAUSE_SECONDS)
 
     def shell(
         self,

@@ -104,7 +104,9 @@ class ProcessEngine:
             self._prepare(request, folder)
         except OSError as problem:
             log.warning("the folder of %s could not be made: %s", request.id, problem)
-            raise _launch_failed(request.id, f"its folder could not be made: {problem.strerror}") from problem
+            raise _launch_failed(
+                request.id, f"its folder could not be made: {problem.strerror or problem}"
+            ) from problem
         self._start(request.id, folder)
         return handle
 
