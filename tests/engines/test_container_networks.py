@@ -38,11 +38,13 @@ def address_of(yard: ContainerYard, id: ReplicaId) -> str:
 
 
 def test_replicas_of_one_workload_find_each_other_by_name(each_yard: ContainerYard) -> None:
-    server = each_yard.launch(SERVE + "sleep 600", replica(0))
+    # A workload of its own: names are told by network, and others were here under the usual one, and were killed.
+    workload = "wnamesakes"
+    server = each_yard.launch(SERVE + "sleep 600", replica(0, workload=workload))
     address = address_of(each_yard, server)
-    _, log = each_yard.run(ASK + "until ask worker-0 8080; do sleep 0.2; done; hostname", replica(1))
-    assert log == "reached\nworker-1\n"
-    assert each_yard.run(ASK + f"ask {address} 8080", replica(2))[1] == "reached\n"
+    ask = ASK + "until ask worker-0 8080; do sleep 0.2; done; hostname"
+    assert each_yard.run(ask, replica(1, workload=workload))[1] == "reached\nworker-1\n"
+    assert each_yard.run(ASK + f"ask {address} 8080", replica(2, workload=workload))[1] == "reached\n"
 
 
 def test_two_workloads_do_not_reach_each_other_either_way(each_yard: ContainerYard) -> None:
