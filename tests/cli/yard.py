@@ -93,6 +93,10 @@ class Yard:
             return sum(1 for _ in client.jobs())
 
     @property
+    def url(self) -> str:
+        return str(json.loads((self.data / "server.json").read_text())["url"])
+
+    @property
     def pid(self) -> int:
         return int(json.loads((self.data / "server.json").read_text())["pid"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -24,16 +23,12 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield yard
 
 
-def address(yard: Platform) -> str:
-    return str(json.loads((yard.data / "server.json").read_text())["url"])
-
-
 def test_a_token_is_shown_once_works_and_is_taken_back(
     yard: Platform, visits: Callable[..., Visits], language: str
 ) -> None:
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(address(yard), f"ann_{language}", OWN, "/account?tab=tokens")
+    visit.log_in(yard.url, f"ann_{language}", OWN, "/account?tab=tokens")
     page.get_by_label(say("What it is for", "用途")).fill("<b>nightly</b>")
     page.get_by_role("button", name=say("Make a token", "创建令牌")).click()
     secret = page.get_by_text(re.compile(r"^yard_[\w-]{20,}$")).inner_text()
@@ -57,7 +52,7 @@ def test_a_key_that_is_none_is_refused_at_the_field_and_a_real_one_is_kept(
     visit = visits(language)
     visit.expected.append(re.compile("400"))
     page, say = visit.page, visit.say
-    visit.log_in(address(yard), f"ann_{language}", OWN, "/account?tab=keys")
+    visit.log_in(yard.url, f"ann_{language}", OWN, "/account?tab=keys")
     field = page.get_by_label(say("Public key", "公钥"))
     field.fill("ssh-rsa nonsense")
     page.get_by_role("button", name=say("Add the key", "添加密钥")).click()
@@ -77,7 +72,7 @@ def test_another_password_is_chosen_and_all_other_logins_end(yard: Platform, vis
     elsewhere, here = visits(), visits()
     for visit in (elsewhere, here):
         visit.expected.append(re.compile("401|400"))
-        visit.log_in(address(yard), "carl", OWN, "/account?tab=password")
+        visit.log_in(yard.url, "carl", OWN, "/account?tab=password")
         visit.is_inside()
     page = here.page
     for label, text in (("Present password", "wrong"), ("New password", NEXT), ("New password, once more", NEXT)):
@@ -98,7 +93,7 @@ def test_language_and_theme_are_kept_and_leaving_leads_to_the_login(
 ) -> None:
     visit = visits(width=400, height=800)
     page = visit.page
-    visit.log_in(address(yard), "ann_en", OWN, "/account")
+    visit.log_in(yard.url, "ann_en", OWN, "/account")
     content = page.get_by_role("main")
     content.get_by_text("Dark", exact=True).click()
     content.get_by_text("中文", exact=True).click()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -26,10 +25,6 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         for language in ("en", "zh"):
             yard.good("user", "create", f"ann_{language}", "--password-stdin", stdin=OWN)
         yield yard
-
-
-def address(yard: Platform) -> str:
-    return str(json.loads((yard.data / "server.json").read_text())["url"])
 
 
 def frame(visit: Visits, what: str) -> FrameLocator:
@@ -83,7 +78,7 @@ def test_an_environment_is_made_worked_in_stopped_and_started(
     visit = visits(language)
     visit.expected.append(re.compile(r"\.localhost:"))  # what JupyterLab says in its own frame is its own affair
     page, say = visit.page, visit.say
-    visit.log_in(address(yard), f"ann_{language}", OWN, "/envs")
+    visit.log_in(yard.url, f"ann_{language}", OWN, "/envs")
     expect(page.get_by_text(say("You have no dev environment yet", "你还没有开发环境"))).to_be_visible()
     visit.picture("envs-none")
     ask_for_one(visit, "dev")

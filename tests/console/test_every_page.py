@@ -54,10 +54,6 @@ def works(yard: Platform) -> list[str]:
     return [ended, running, waiting]
 
 
-def address(yard: Platform) -> str:
-    return str(json.loads((yard.data / "server.json").read_text())["url"])
-
-
 def pages_of(role: str, works: list[str]) -> list[str]:
     places = [*EVERYONE, *(f"/jobs/{id}" for id in works)]
     if role in ("lea", "root1"):
@@ -82,11 +78,11 @@ def test_every_page_opens_fits_and_complains_about_nothing(
     yard: Platform, works: list[str], visits: Callable[..., Visits], role: str, shape: str, language: str
 ) -> None:
     visit = visits(language, width=1280 if shape == "wide" else 400, dark=shape == "narrow")
-    visit.log_in(address(yard), role, OWN)
+    visit.log_in(yard.url, role, OWN)
     expect(visit.page.get_by_role("banner")).to_be_visible()
     too_wide = {}
     for path in pages_of(role, works):
-        visit.page.goto(address(yard) + path)
+        visit.page.goto(yard.url + path)
         is_ready(visit.page)
         if overflow(visit.page) > 0:
             too_wide[path] = overflow(visit.page)
@@ -102,12 +98,12 @@ def test_axe_finds_no_serious_fault(yard: Platform, works: list[str], browser: B
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     visit = Visits(page, "en", Path("screenshots"))
-    page.goto(address(yard))
+    page.goto(yard.url)
     found = examine(page, "login")
-    visit.log_in(address(yard), "root1", OWN)
+    visit.log_in(yard.url, "root1", OWN)
     expect(page.get_by_role("banner")).to_be_visible()
     for path in pages_of("root1", works):
-        page.goto(address(yard) + path)
+        page.goto(yard.url + path)
         is_ready(page)
         found += examine(page, path)
     context.close()
@@ -132,6 +128,6 @@ def test_someone_elses_job_looks_like_none_at_all(
     yard.good("user", "create", "bob", "--password-stdin", stdin=OWN)
     visit = visits()
     visit.expected.append(re.compile("404"))
-    visit.log_in(address(yard), "bob", OWN, f"/jobs/{works[0]}")
+    visit.log_in(yard.url, "bob", OWN, f"/jobs/{works[0]}")
     expect(visit.page.get_by_role("alert").first).to_be_visible()
     expect(visit.page.get_by_text("ended", exact=True)).to_have_count(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -43,7 +42,7 @@ def owner(yard: Platform) -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def work(yard: Platform, owner: Client) -> Iterator[Client]:
     """What ada does outside of the browser."""
-    with Client(address(yard), owner.create_token("outside", user="ada").token) as client:
+    with Client(yard.url, owner.create_token("outside", user="ada").token) as client:
         yield client
 
 
@@ -52,12 +51,8 @@ def ada(yard: Platform, work: Client, visits: Callable[..., Visits], language: s
     return entered(yard, visits(language))
 
 
-def address(yard: Yard) -> str:
-    return str(json.loads((yard.data / "server.json").read_text())["url"])
-
-
 def entered(yard: Yard, visit: Visits) -> Visits:
-    visit.log_in(address(yard), "ada", PASSWORD, "/jobs")
+    visit.log_in(yard.url, "ada", PASSWORD, "/jobs")
     expect(visit.page.get_by_role("heading", level=1, name=visit.say("Jobs", "任务"))).to_be_visible()
     return visit
 
@@ -134,7 +129,7 @@ def test_an_offer_taken_before_submitting_starts_the_job_at_once(
     yard: Platform, ada: Visits, six_cards_taken: Job
 ) -> None:
     page, say = ada.page, ada.say
-    page.goto(address(yard) + "/jobs/new")
+    page.goto(yard.url + "/jobs/new")
     write_job(ada, "echo hello", "4", "fits")
     page.get_by_role("button", name=re.compile(say("^Change: .*2 cards", "^更改: .*2 张卡"))).first.click()
     expect(page.get_by_label(say("Cards", "卡"), exact=True)).to_have_value("2")
@@ -151,7 +146,7 @@ def test_a_mistake_in_yaml_is_told_at_its_line_and_nothing_is_created(
     page, say = ada.page, ada.say
     ada.expected.append(re.compile("status of 400|status of 422"))
     before = len(list(work.jobs()))
-    page.goto(address(yard) + "/jobs/new?as=yaml")
+    page.goto(yard.url + "/jobs/new?as=yaml")
     editor = page.get_by_label(say("Job file", "任务文件"))
     editor.fill("command: echo hello\ncrads: 1\n")
     expect(page.locator(".cm-lint-marker-error")).to_be_visible()
@@ -189,7 +184,7 @@ def test_many_are_stopped_at_once_and_filters_survive_a_reload(work: Client, ada
 
 def test_a_job_is_paused_resumed_and_shared_from_its_page(yard: Platform, ada: Visits) -> None:
     page, say = ada.page, ada.say
-    page.goto(address(yard) + "/jobs/new")
+    page.goto(yard.url + "/jobs/new")
     write_job(ada, "echo begun; sleep 600", "1", "steady")
     page.get_by_role("button", name=say("Submit", "提交"), exact=True).click()
     expect(page.get_by_text(say("running", "运行中")).first).to_be_visible()
@@ -216,7 +211,7 @@ def test_every_page_of_jobs_fits_a_narrow_screen(
     tabs = ["overview", "why", "logs"]
     look = "dark" if dark else "light"
     for path in [*pages, *(f"/jobs/{job.id}?tab={tab}" for tab in tabs)]:
-        page.goto(address(yard) + path)
+        page.goto(yard.url + path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.locator("main [aria-busy=true]")).to_have_count(0)
         visit.picture(f"narrow-{look}-{re.sub(r'[^a-z]+', '-', path.replace(job.id, 'id')).strip('-')}")

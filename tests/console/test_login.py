@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import expect
-from tests.cli.yard import Yard
 from tests.console.visits import Visits
 from tests.platforms import Platform, a_platform
 
@@ -21,17 +20,13 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield yard
 
 
-def address(yard: Yard) -> str:
-    return str(json.loads((yard.data / "server.json").read_text())["url"])
-
-
 def test_someone_new_chooses_a_password_before_anything_else(
     yard: Platform, visits: Callable[..., Visits], language: str
 ) -> None:
     given = json.loads(yard.good("user", "create", f"new{language}", "-o", "json"))["password"]
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(address(yard), f"new{language}", given)
+    visit.log_in(yard.url, f"new{language}", given)
     page.get_by_label(say("The password you were given", "你收到的密码")).fill(given)
     page.get_by_label(say("New password", "新密码"), exact=True).fill("short")
     page.get_by_label(say("New password, once more", "再次输入新密码")).fill(OWN)
@@ -46,7 +41,7 @@ def test_someone_new_chooses_a_password_before_anything_else(
 def test_a_wrong_password_is_told_and_what_was_typed_stays(yard: Platform, visits: Callable[..., Visits]) -> None:
     visit = visits()
     visit.expected.append(re.compile("401"))
-    visit.log_in(address(yard), "nobody", "wrong password")
+    visit.log_in(yard.url, "nobody", "wrong password")
     expect(visit.page.get_by_role("alert")).to_be_visible()
     expect(visit.page.get_by_label("Name")).to_have_value("nobody")
     visit.picture("wrong-password")

@@ -48,7 +48,7 @@ class Team:
 
     @property
     def url(self) -> str:
-        return str(json.loads((self.yard.data / "server.json").read_text())["url"])
+        return self.yard.url
 
 
 @pytest.fixture(scope="module")

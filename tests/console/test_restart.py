@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -28,17 +27,13 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield yard
 
 
-def address(yard: Platform) -> str:
-    return str(json.loads((yard.data / "server.json").read_text())["url"])
-
-
 def test_a_half_filled_form_survives_the_death_of_the_server(
     yard: Platform, visits: Callable[..., Visits], language: str
 ) -> None:
     visit = visits(language)
     visit.expected.append(re.compile(r"ERR_|net::|50[0-9]"))  # the browser tells of every connection that was cut
     page, say = visit.page, visit.say
-    visit.log_in(address(yard), "ann", OWN, "/envs/new")
+    visit.log_in(yard.url, "ann", OWN, "/envs/new")
     page.locator("#env-name").fill(f"kept_{language}")
     page.locator("#env-memory").fill("1")
     outlook = page.get_by_role("region", name=say("What will happen", "创建后会怎样"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -20,10 +19,6 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield yard
 
 
-def address(yard: Platform) -> str:
-    return str(json.loads((yard.data / "server.json").read_text())["url"])
-
-
 def steps(visit: Visits) -> Locator:
     return visit.page.get_by_role("region", name=visit.say("Your first job", "运行第一个任务"))
 
@@ -35,7 +30,7 @@ def test_three_clicks_lead_from_the_login_to_a_finished_example(
     yard.good("user", "create", name, "--password-stdin", stdin=OWN)
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(address(yard), name, OWN)  # the first click
+    visit.log_in(yard.url, name, OWN)  # the first click
     shown = steps(visit)
     visit.picture("tour-begin")
     shown.get_by_role("button", name=say("Run an example", "运行示例")).click()  # the second
@@ -59,7 +54,7 @@ def test_three_clicks_lead_from_the_login_to_a_finished_example(
 def test_who_wants_none_of_it_is_not_asked_again(yard: Platform, visits: Callable[..., Visits]) -> None:
     yard.good("user", "create", "knows", "--password-stdin", stdin=OWN)
     visit = visits(width=400, height=800)
-    visit.log_in(address(yard), "knows", OWN)
+    visit.log_in(yard.url, "knows", OWN)
     steps(visit).get_by_role("button", name="Not now").click()
     expect(steps(visit)).to_have_count(0)
     visit.page.reload()
