@@ -21,6 +21,7 @@ import uvloop
 from argon2 import PasswordHasher
 from tests.draw import a_job
 from tests.draw import running as as_running
+from tests.gateway.loops import end_loop
 
 from gpuyard.access import gates
 from gpuyard.access.actors import Actor
@@ -281,9 +282,7 @@ def running(
         yield House(started[0], context, near, port, clock, loop, recipes, trusting)
     finally:
         asyncio.run_coroutine_threadsafe(started[0].end(), loop).result(20)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        end_loop(loop, thread)
         if isinstance(near, NearBroker):
             near.close()
         database.close()

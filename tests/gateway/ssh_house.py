@@ -22,6 +22,7 @@ import uvloop
 from argon2 import PasswordHasher
 from tests.draw import a_job
 from tests.draw import running as as_running
+from tests.gateway.loops import end_loop
 
 from gpuyard.access.passwords import Passwords
 from gpuyard.access.public_keys import parse_public_key
@@ -261,9 +262,7 @@ def a_house(folder: Path, database_url: str = "") -> Iterator[SshHouse]:
         yield house
     finally:
         asyncio.run_coroutine_threadsafe(door.close(), loop).result(20)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        end_loop(loop, thread)
         house.close()
         broker.terminate()
         broker.wait(20)

@@ -113,7 +113,11 @@ class Broker:
         wish = _program("shell", line, argv, env, cwd) | {"rows": rows, "cols": cols, "term": term}
         wish["modes"] = {str(key): value for key, value in (modes or {}).items()}
         talk, _, given = await self._begin(replica, user, wish, ())
-        return _one_socket(given).detach(), Running(talk)
+        try:
+            return _one_socket(given).detach(), Running(talk)
+        except BaseException:
+            talk.close()
+            raise
 
     # --- one wish -------------------------------------------------------------------------------------------------
 

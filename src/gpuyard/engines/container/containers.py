@@ -99,21 +99,29 @@ class Containers:
 
     def look(self, id: str) -> Found | None:
         """None when there is none."""
-
-        async def ask(docker: Docker) -> dict[str, Any]:
-            return await docker.containers.container(id).show()
-
-        try:
-            shown = self._client.call(ask)
-        except Refused as problem:
-            if problem.is_missing:
-                return None
-            raise
+        shown = self._show(id)
+        if shown is None:
+            return None
         state, layer = shown["State"], ((shown.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir") or ""
         pid, code = int(state.get("Pid") or 0), int(state.get("ExitCode") or 0)
         started_at = read_time(str(state.get("StartedAt") or ""))
         volumes = tuple(str(m["Source"]) for m in shown.get("Mounts") or () if m.get("Type") == "volume")
         return Found(shown["Id"], str(state["Status"]), pid, code, started_at, str(layer), volumes)
+
+    def _show(self, id: str) -> dict[str, Any] | None:
+        async def ask(docker: Docker) -> dict[str, Any]:
+            return await docker.containers.container(id).show()
+
+        for is_last in (False, True):
+            try:
+                return self._client.call(ask)
+            except Refused as problem:
+                if problem.is_missing:
+                    return None
+                if is_last:
+                    raise
+                time.sleep(_COLLISION_SECONDS)  # podman looks at the process too, and stumbles when it ends right then
+        raise AssertionError("unreachable")
 
     def remove(self, id: str) -> None:
         """With whatever volumes its image asked for. Nothing happens when it is gone. An engine that is itself cleaning

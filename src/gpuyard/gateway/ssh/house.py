@@ -120,6 +120,7 @@ class House:
         task = asyncio.create_task(_end_well(program))
         self._lingering.add(task)
         task.add_done_callback(self._lingering.discard)
+        task.add_done_callback(lambda _: program.close())  # also of one that is called off before it began
 
     async def close(self) -> None:
         self._is_closing = True
@@ -133,8 +134,5 @@ class House:
 
 
 async def _end_well(program: Program) -> None:
-    try:
-        with contextlib.suppress(TimeoutError, YardError, OSError):
-            await asyncio.wait_for(program.wait(), LINGER_SECONDS)
-    finally:
-        program.close()
+    with contextlib.suppress(TimeoutError, YardError, OSError):
+        await asyncio.wait_for(program.wait(), LINGER_SECONDS)

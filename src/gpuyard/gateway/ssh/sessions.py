@@ -139,6 +139,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
             source.release("channel")
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_open = False
         self._visitor.session_over(self)
         if self._task is not None:
             self._task.cancel()
@@ -163,6 +164,9 @@ class Session(asyncssh.SSHServerSession[bytes]):
         target = await self._visitor.enter()
         program = await self._start(target.replica)
         self._program = program
+        if not self._is_open:  # whoever waits with a deadline may not notice that the visitor left meanwhile
+            self._let_go()
+            return REFUSED
         code = await program.wait()
         await self._drain()
         if self._is_sftp and code == NO_SFTP_SERVER:
