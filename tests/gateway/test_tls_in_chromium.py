@@ -43,7 +43,7 @@ def in_a_browser(house: House, env: Workload) -> None:
         sockets: list[str] = []
         page.on("websocket", lambda socket: sockets.append(socket.url))
         come_by_plain_http(house, env, page)
-        page.locator("textarea").wait_for(state="attached")
+        page.locator("textarea").focus()
         page.keyboard.type("echo sum $((40 + 2))\n")
         expect(page.locator(".xterm-rows, .plain-rows")).to_contain_text("sum 42", timeout=SECONDS)
         assert sockets

@@ -172,7 +172,7 @@ def sit_down(desk: tuple[House, Workload], page: Page) -> Locator:
     house, env = desk
     code = house.code(house.log_in("ann")[0], env.id, "terminal")
     page.goto(f"http://{host(env, 'terminal')}:{house.port}/.yard/enter?code={code}")
-    page.locator("textarea").wait_for(state="attached")
+    page.locator("textarea").focus()
     return page.locator(".xterm-rows, .plain-rows")
 
 

@@ -63,6 +63,14 @@ describe("the line to a shell", () => {
     expect(heard.at(-1)).toEqual({ kind: "attached", again: true, fresh: false });
   });
 
+  it("types into the first shell what was typed before it was there", () => {
+    const link = aLink();
+    link.begin();
+    link.send(bytes("ls\r"));
+    last().attach("s1", true);
+    expect(last().sent).toEqual([JSON.stringify({ rows: 30, cols: 90 }), bytes("ls\r")]);
+  });
+
   it("types nothing into another shell than it was meant for", () => {
     const link = aLink();
     link.begin();

@@ -72,10 +72,10 @@ export class Link {
     };
   }
 
-  /** What was typed; a little of it is kept while the line is down. */
+  /** What was typed; a little of it is kept while the line is not there, or not there yet. */
   send(bytes: Uint8Array): void {
     if (this.attached) this.socket?.send(bytes);
-    else if (!this.over && this.wasAttached && this.length + bytes.length <= MOST_KEPT) this.typed.push(bytes);
+    else if (!this.over && this.length + bytes.length <= MOST_KEPT) this.typed.push(bytes);
   }
 
   resize(): void {
@@ -117,11 +117,11 @@ export class Link {
     if (typeof said["session"] === "string") {
       const fresh = said["new"] === true;
       this.kept.setItem(this.keptAs, said["session"]);
+      const waiting = fresh && this.wasAttached ? [] : this.typed; // what was meant for another shell is not typed into this one
       this.tell({ kind: "attached", again: this.wasAttached, fresh });
       this.tries = 0;
       this.wasAttached = true;
       this.resize();
-      const waiting = fresh ? [] : this.typed; // what was meant for another shell is not typed into this one
       this.typed = [];
       for (const bytes of waiting) this.send(bytes);
     } else if ("ended" in said) {
