@@ -16,7 +16,7 @@ from gpuyard.domain.resources import (
     Cards,
     Resources,
 )
-from gpuyard.domain.workload import Cause, Mount, Port, RoleSpec, Spec, Together, Where
+from gpuyard.domain.workload import DOORS, Cause, Mount, Origin, Port, RoleSpec, Spec, Together, Where
 
 plain = st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp"))
 with_lines = plain | st.sampled_from("\n\t")
@@ -90,6 +90,13 @@ roles = st.builds(
     ports=st.lists(ports, max_size=3, unique_by=(lambda p: p.number, lambda p: p.name or p.number)).map(tuple),
     where=wheres,
 )
+origins = st.builds(
+    Origin,
+    st.sampled_from(DOORS),
+    st.dictionaries(st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,20}", fullmatch=True), texts, max_size=3).map(
+        lambda facts: tuple(facts.items())
+    ),
+)
 specs = st.builds(
     Spec,
     name=job_names,
@@ -103,4 +110,5 @@ specs = st.builds(
     workdir=st.none() | st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
     together=st.sampled_from(Together),
     checkpoint=st.none() | checkpoints,
+    origin=st.none() | origins,
 )

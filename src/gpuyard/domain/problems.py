@@ -65,6 +65,7 @@ class Problem(StrEnum):
     PERSON_NAME = "rule.person_name"
     ROLE_NAME = "rule.role_name"
     ENV_NAME = "rule.env_name"
+    FACT_NAME = "rule.fact_name"
     PORT_NAME = "rule.port_name"
     COMMAND = "rule.command"
     IMAGE = "rule.image"

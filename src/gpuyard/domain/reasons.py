@@ -126,6 +126,8 @@ class Code(StrEnum):
     LEAD_NO_MORE = "note.lead_no_more"  # user, source, target
     SHARE_NOT_MOVED = "note.share_not_moved"  # source, target, detail
     SHARE_MOVED = "note.share_moved"  # source, target
+    DOOR_UNUSED = "note.door_unused"  # at, line, why
+    DOOR_READ_AS = "note.door_read_as"  # at, line, what
 
     # Refusals: bad input and things one may not do. `at` (line, column or path) says where.
     BAD_VALUE = "refused.bad_value"  # at, problem, value
@@ -175,6 +177,8 @@ class Code(StrEnum):
     INSIDE_FAILED = "refused.inside_failed"  # detail
     BROKER_AWAY = "refused.broker_away"  # (none)
     GATEWAY_AWAY = "refused.gateway_away"  # (none)
+    DOOR_REFUSED = "refused.door"  # text, line, column
+    NAME_TAKEN = "refused.name_taken"  # name, id
 
 
 NEVER_STARTS = frozenset(

@@ -21,6 +21,10 @@ ROLE_NAME_RULE = re.compile(r"^[a-z][a-z0-9]{0,15}\Z")
 ENV_NAME_RULE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 WORKPLACE_NAME_RULE = re.compile(r"^[A-Za-z0-9_]{1,27}\Z")
 WORKPLACE_ROLE = "main"
+DOORS = ("dlc", "volcano")  # the other systems whose files are read; `dialects` has a folder for each
+MAX_ORIGIN_FACTS = 200
+MAX_ORIGIN_BYTES = 64 * 1024
+ORIGIN_FACT_RULE = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]{0,127}\Z")
 
 
 class Kind(StrEnum):
@@ -119,6 +123,17 @@ class RoleSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Through which front door it came, and what that door has to remember of it to tell it in its own words."""
+
+    door: str
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def fact(self, name: str, otherwise: str = "") -> str:
+        return next((value for known, value in self.facts if known == name), otherwise)
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """What the user asked for. Never changes after submit."""
 
@@ -134,6 +149,7 @@ class Spec:
     together: Together = Together.ANY
     checkpoint: str | None = None  # folder, as the job sees it, whose newest file tells when work was last saved
     idle_seconds: float | None = None  # a dev environment that nobody used for so long is stopped
+    origin: Origin | None = None  # None: it was described in our own words
 
     def role(self, name: str) -> RoleSpec:
         return next(role for role in self.roles if role.name == name)

@@ -20,6 +20,7 @@ from gpuyard.domain.workload import (
     Kind,
     Life,
     Mount,
+    Origin,
     Port,
     RoleSpec,
     Seen,
@@ -78,6 +79,7 @@ def spec_to_text(spec: Spec) -> str:
                 together=None if spec.together is Together.ANY else spec.together.value,
                 checkpoint=spec.checkpoint,
                 idle_seconds=spec.idle_seconds,
+                origin=_origin_to_json(spec.origin) if spec.origin else None,
             ),
         }
     )
@@ -98,7 +100,16 @@ def spec_from_text(text: str) -> Spec:
         together=Together(data.get("together", Together.ANY)),
         checkpoint=data.get("checkpoint"),
         idle_seconds=data.get("idle_seconds"),
+        origin=_origin_from_json(data["origin"]) if "origin" in data else None,
     )
+
+
+def _origin_to_json(origin: Origin) -> Json:
+    return {"door": origin.door, "facts": [list(pair) for pair in origin.facts]}
+
+
+def _origin_from_json(data: Json) -> Origin:
+    return Origin(data["door"], tuple((name, value) for name, value in data["facts"]))
 
 
 def retries_to_text(retries: Mapping[Cause, int]) -> str:

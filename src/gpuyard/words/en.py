@@ -8,6 +8,7 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
 from gpuyard.words import en_queue as queue
+from gpuyard.words.en_doors import DOOR_NOUNS, DOORS
 from gpuyard.words.en_images import IMAGE_NOUNS, IMAGES
 from gpuyard.words.en_inside import INSIDE, INSIDE_NOUNS
 from gpuyard.words.en_workplaces import WORKPLACES
@@ -106,6 +107,7 @@ SENTENCES: Mapping[Code, Template] = {
     **INSIDE,
     **queue.QUEUE,
     **WORKPLACES,
+    **DOORS,
     **IMAGES,
     Code.BROKEN_INPUT: (
         "It cannot be placed because something in it is broken: {problem:problem}[ ({detail})]. "
@@ -258,6 +260,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.JOB_NAME: "expected 1 to 63 letters, digits, dots, dashes or underscores, beginning with a letter or digit",
     Problem.PERSON_NAME: "expected 1 to 32 small letters, digits, dashes or underscores, beginning with a letter",
     Problem.ROLE_NAME: "expected 1 to 16 small letters or digits, beginning with a letter, like `worker`",
+    Problem.FACT_NAME: "expected letters, digits, `.`, `_` and `-`, beginning with a letter",
     Problem.ENV_NAME: "expected letters, digits and underscores, not beginning with a digit, like `MY_SETTING`",
     Problem.PORT_NAME: "expected 1 to 31 small letters, digits or dashes, beginning with a letter",
     Problem.COMMAND: "expected a command as text, or as a list of words",
@@ -299,6 +302,7 @@ NOUNS: Mapping[str, str] = {
     **SSH_NOUNS,
     **INSIDE_NOUNS,
     **IMAGE_NOUNS,
+    **DOOR_NOUNS,
     "workload": "job",
     "workplace": "dev environment",
     "start": "start",

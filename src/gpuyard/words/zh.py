@@ -13,6 +13,7 @@ from gpuyard.words.language import Facts, Language, Template
 from gpuyard.words.policy_zh import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
 from gpuyard.words.ssh_zh import SSH_NOUNS, SSH_PROBLEMS, SSH_SENTENCES
 from gpuyard.words.zh_asides import ASIDES
+from gpuyard.words.zh_doors import DOOR_NOUNS, DOORS
 from gpuyard.words.zh_images import IMAGE_NOUNS, IMAGES
 from gpuyard.words.zh_inside import INSIDE, INSIDE_NOUNS
 from gpuyard.words.zh_workplaces import WORKPLACES
@@ -91,6 +92,7 @@ SENTENCES: Mapping[Code, Template] = {
     **INSIDE,
     **queue.QUEUE,
     **WORKPLACES,
+    **DOORS,
     **IMAGES,
     Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
     Code.SUBMITTED: "已提交[（{by}）]。",
@@ -215,6 +217,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.JOB_NAME: "应当是 1 到 63 个字母、数字、点、短横线或下划线，以字母或数字开头",
     Problem.PERSON_NAME: "应当是 1 到 32 个小写字母、数字、短横线或下划线，以字母开头",
     Problem.ROLE_NAME: "应当是 1 到 16 个小写字母或数字，以字母开头，如 `worker`",
+    Problem.FACT_NAME: "应当由字母、数字、`.`、`_` 和 `-` 组成，以字母开头",
     Problem.ENV_NAME: "应当由字母、数字和下划线组成，不能以数字开头，如 `MY_SETTING`",
     Problem.PORT_NAME: "应当是 1 到 31 个小写字母、数字或短横线，以字母开头",
     Problem.COMMAND: "应当是一行命令，或由各个词组成的列表",
@@ -260,6 +263,7 @@ NOUNS: Mapping[str, str] = {
     **SSH_NOUNS,
     **INSIDE_NOUNS,
     **IMAGE_NOUNS,
+    **DOOR_NOUNS,
     **{state.value: word for state, word in STATES.items()},
     "workload": "任务",
     "workplace": "开发环境",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuyard.dialects.native import parts, places, values
+from gpuyard.dialects.native import origin, parts, places, values
 from gpuyard.dialects.native.image_name import image
 from gpuyard.dialects.native.marks import Found, nearest
 from gpuyard.dialects.native.parts import Reader, read_keys
@@ -21,7 +21,9 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.resources import DEVICE_TYPES
 from gpuyard.domain.workload import (
     DEFAULT_RETRIES,
+    DOORS,
     JOB_NAME_RULE,
+    MAX_ORIGIN_FACTS,
     MAX_PRIORITY,
     MAX_REPLICAS,
     MIN_PRIORITY,
@@ -278,6 +280,25 @@ JOB_FIELDS: Mapping[str, Field] = {
         "The folder, as the job sees it, where it saves its work; relative means in its home. "
         "Its newest file tells how much would be lost if the job had to make room.",
         is_text=True,
+    ),
+    "origin": Field(
+        origin.origin,
+        {
+            "type": "object",
+            "properties": {
+                "door": {"enum": list(DOORS), "description": "Whose file it was."},
+                "facts": {
+                    "description": "What that system calls its parts.",
+                    "type": "object",
+                    "propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_.-]{0,127}$"},
+                    "additionalProperties": _WORD,
+                    "maxProperties": MAX_ORIGIN_FACTS,
+                },
+            },
+            "required": ["door"],
+            "additionalProperties": False,
+        },
+        "The system whose file this was, for a job that came from one; it is told in that system's words there.",
     ),
     "workdir": Field(
         values.name(DIGEST_RULE, Problem.DIGEST),

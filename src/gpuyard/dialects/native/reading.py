@@ -83,6 +83,7 @@ def _spec(roles: tuple[RoleSpec, ...], job: Mapping[str, Any]) -> Spec:
         workdir=job.get("workdir"),
         together=Together(job.get("together", Together.ANY)),
         checkpoint=job.get("checkpoint"),
+        origin=job.get("origin"),
     )
 
 

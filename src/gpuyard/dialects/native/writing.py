@@ -11,6 +11,7 @@ from gpuyard.domain.workload import (
     DEFAULT_PRIORITY,
     DEFAULT_RETRIES,
     Mount,
+    Origin,
     Port,
     RoleSpec,
     Spec,
@@ -49,7 +50,13 @@ def _policy(spec: Spec) -> dict[str, Any]:
         data["checkpoint"] = spec.checkpoint
     if spec.workdir is not None:
         data["workdir"] = spec.workdir
+    if spec.origin is not None:
+        data["origin"] = _origin(spec.origin)
     return data
+
+
+def _origin(origin: Origin) -> dict[str, Any]:
+    return {"door": origin.door} | ({"facts": dict(origin.facts)} if origin.facts else {})
 
 
 def _role(role: RoleSpec) -> dict[str, Any]:

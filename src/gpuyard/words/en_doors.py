@@ -1,0 +1,29 @@
+"""English for files that come from other systems. What is refused there is told in that system's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuyard.domain.reasons import Code
+from gpuyard.words.language import Template
+
+DOORS: Mapping[Code, Template] = {
+    Code.DOOR_REFUSED: "This cannot be taken[, line {line}][, column {column}]: {text}",
+    Code.NAME_TAKEN: (
+        "There is already a job called `{name}` that has not ended[ ({id})]. Choose another name, or stop that one "
+        "first[: `yard stop {id}`]."
+    ),
+    Code.DOOR_UNUSED: "[Line {line}: ]`{at}` is not used here[: {why:noun}].",
+    Code.DOOR_READ_AS: "[Line {line}: ][`{at}`: ]{what:noun}.",
+}
+
+# Why something of another system's file is not used. Readers may also give a reason of their own, in plain words.
+DOOR_NOUNS: Mapping[str, str] = {
+    "door.unused.always": "it is always so",
+    "door.unused.cluster": "it is about a machinery that is not there",
+    "door.unused.decided": "the platform decides this by itself",
+    "door.unused.unknown": "it is not known",
+    "door.unused.not_yet": "this is not possible yet",
+    "door.read.tab": "a tab is read as spaces",
+    "door.read.name": "characters that names cannot have are replaced",
+}
