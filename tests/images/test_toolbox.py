@@ -34,7 +34,7 @@ def test_it_can_be_shown_as_json(toolbox: Path) -> None:
     done = yard("show", "-o", "json", data=stage.CACHE)
     (current,) = [box for box in json.loads(done.stdout) if box["current"]]
     assert current["version"] == toolbox.name
-    assert set(current["parts"]) == {"base", "lab", "node", "tools", "terminal", "ide"}
+    assert set(current["parts"]) == {"base", "lab", "node", "tools", "ide"}
     assert current["bytes"] < 1_000_000_000
 
 
@@ -42,11 +42,6 @@ def test_it_holds_nothing_that_could_be_changed_or_gives_rights(toolbox: Path) -
     files = [path for path in toolbox.rglob("*") if path.is_file() and not path.is_symlink()]
     assert [path for path in files if path.stat().st_mode & (0o222 | stat.S_ISUID | stat.S_ISGID)] == []
     assert {path.stat().st_uid for path in files} == {0}
-
-
-def test_the_browsers_terminal_is_in_it(toolbox: Path) -> None:
-    names = {path.name for path in (toolbox / "web" / "xterm").iterdir()}
-    assert {"xterm.js", "xterm.css", "addon-fit.js"} <= names
 
 
 def test_before_the_first_build_there_is_none(tmp_path: Path) -> None:

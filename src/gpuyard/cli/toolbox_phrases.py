@@ -25,7 +25,6 @@ TOOLBOX: dict[str, tuple[str, str]] = {
     "toolbox.step.lab": ("JupyterLab {what} and its libraries", "JupyterLab {what} 及其依赖"),
     "toolbox.step.node": ("node {what}", "node {what}"),
     "toolbox.step.tools": ("ssh server, sftp, scp, rsync", "ssh 服务、sftp、scp、rsync"),
-    "toolbox.step.terminal": ("terminal for the browser (xterm {what})", "浏览器终端（xterm {what}）"),
     "toolbox.step.ide": (
         "VS Code (code-server {what}); parts of it are compiled, about three minutes",
         "VS Code（code-server {what}）；部分需要编译，约三分钟",

