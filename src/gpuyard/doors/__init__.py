@@ -1,0 +1,1 @@
+"""Front doors: programs of other systems, kept word for word, on top of the one model."""
