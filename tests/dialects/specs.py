@@ -89,6 +89,7 @@ roles = st.builds(
     mounts=st.lists(mounts, max_size=3).filter(_side_by_side).map(tuple),
     ports=st.lists(ports, max_size=3, unique_by=(lambda p: p.number, lambda p: p.name or p.number)).map(tuple),
     where=wheres,
+    completes=st.booleans(),
 )
 origins = st.builds(
     Origin,

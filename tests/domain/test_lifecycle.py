@@ -26,7 +26,7 @@ from gpuyard.domain.lifecycle import (
     can,
 )
 from gpuyard.domain.reasons import Code, because
-from gpuyard.domain.workload import Cause, Life, Replica, Seen, State, Workload
+from gpuyard.domain.workload import Cause, Life, Replica, RoleSpec, Seen, State, Workload
 
 RUNNING = Seen(Life.RUNNING, started_at=0.0)
 DONE = Seen(Life.ENDED, exit_code=0, started_at=0.0, ended_at=5.0)
@@ -235,3 +235,41 @@ def test_nothing_moves_what_has_ended(state: State, event: StopAsked | PauseAske
 def test_the_pause_between_retries_doubles_up_to_five_minutes() -> None:
     assert [back_off_seconds(n) for n in range(4)] == [2.0, 4.0, 8.0, 16.0]
     assert back_off_seconds(20) == back_off_seconds(10**9) == BACK_OFF_MAX_SECONDS
+
+
+def with_a_launcher() -> Workload:
+    """A launcher whose end completes the job, and two workers that would stay for ever."""
+    job = a_job(replicas=2)
+    launcher = RoleSpec("launcher", ("true",), completes=True)
+    return replace(job, spec=replace(job.spec, roles=(launcher, *job.spec.roles)))
+
+
+def test_a_job_succeeds_with_the_role_that_completes_it_and_the_others_are_stopped() -> None:
+    job = observed(running(with_a_launcher()), DONE, RUNNING, RUNNING, now=7.0)
+    assert (job.state, job.reason.code) == (State.STOPPING, Code.ROLE_COMPLETED)
+    killed = failed(at=8.0, code=137)
+    job = observed(job, DONE, killed, killed, now=9.0)
+    assert (job.state, job.exit_code, job.ended_at) == (State.SUCCEEDED, 0, 9.0)
+
+
+def test_a_job_succeeds_when_its_others_failed_in_the_moment_the_completing_role_ended_well() -> None:
+    job = observed(running(with_a_launcher()), DONE, failed(), failed(), now=7.0)
+    assert job.state is State.SUCCEEDED
+
+
+def test_a_job_fails_when_the_role_that_would_complete_it_fails() -> None:
+    job = observed(running(with_a_launcher()), failed(), RUNNING, RUNNING, now=7.0)
+    job = observed(job, failed(), DONE, DONE, now=9.0)
+    assert (job.state, job.exit_code) == (State.FAILED, 1)
+
+
+def test_a_job_goes_on_while_not_all_of_the_completing_role_have_ended() -> None:
+    job = with_a_launcher()
+    launcher, workers = job.spec.roles
+    job = replace(job, spec=replace(job.spec, roles=(replace(launcher, replicas=2), workers)))
+    assert observed(running(job), DONE, RUNNING, RUNNING, RUNNING).state is State.RUNNING
+
+
+def test_a_job_that_its_owner_stops_is_stopped_even_when_the_completing_role_ends_well_meanwhile() -> None:
+    job = advance(running(with_a_launcher()), StopAsked("ann"), 1.0).workload
+    assert observed(job, DONE, DONE, DONE, now=2.0).state is State.STOPPED

@@ -244,6 +244,10 @@ def _observe(workload: Workload, event: Observed, now: float) -> Step:
     workload = amended(workload, attempt=attempt)
     if all(r.seen.life is Life.ENDED for r in attempt.replicas):
         return _settle(workload, now)
+    completed = _completed_role(workload)
+    if completed is not None:
+        reason = because(Code.ROLE_COMPLETED, role=completed)
+        return _begin_ending(workload, Ending(Verdict.COMPLETED, reason), now)
     failure = _first_failure(attempt)
     if failure is not None:
         return _begin_ending(workload, failure, now)
@@ -354,11 +358,11 @@ def _settle(workload: Workload, now: float) -> Step:
     """The last replica is gone: what becomes of the workload?"""
     workload = _with_missed_start(workload)
     attempt = _attempt(workload)
-    ending = attempt.ending or _first_failure(attempt)
+    ending = attempt.ending or (None if _completed_role(workload) else _first_failure(attempt))
     workload = amended(workload, attempt=amended(attempt, ending=ending, ended_at=now))
     if ending is None and workload.spec.kind is Kind.ENV:
         return _moved(_unwanted(workload), State.PAUSED, because(Code.LEFT), now)
-    if ending is None:
+    if ending is None or ending.verdict is Verdict.COMPLETED:
         return _moved(workload, State.SUCCEEDED, because(Code.SUCCEEDED), now, ended_at=now, exit_code=0)
     if ending.verdict is Verdict.STOPPED:
         by = ending.reason.facts.get("by", "")
@@ -440,6 +444,19 @@ def _first_failure(attempt: Attempt) -> Ending | None:
     if not failed:
         return None
     return _failure(min(failed, key=lambda r: (math.inf if r.seen.ended_at is None else r.seen.ended_at, r.id)))
+
+
+def _completed_role(workload: Workload) -> str | None:
+    """The first role that completes the workload and whose replicas have all ended well."""
+    replicas = _attempt(workload).replicas
+    for role in workload.spec.roles:
+        if role.completes and all(_ended_well(r) for r in replicas if r.id.role == role.name):
+            return role.name
+    return None
+
+
+def _ended_well(replica: Replica) -> bool:
+    return replica.seen.life is Life.ENDED and replica.seen.cause is None
 
 
 def _moved(workload: Workload, state: State, reason: Reason, now: float, **changes: object) -> Step:

@@ -44,6 +44,7 @@ class Code(StrEnum):
     STOP_ASKED = "story.stop_asked"  # by
     PAUSE_ASKED = "story.pause_asked"  # by
     RESUMED = "story.resumed"  # by
+    ROLE_COMPLETED = "story.role_completed"  # role
     PREEMPTED = "story.preempted"  # by, by_name, by_owner, by_group, rule, lost_seconds, ran_seconds, saved
     REQUEUED = "story.requeued"  # by
     SAVED_IN_TIME = "story.saved_in_time"  # step, lost_seconds

@@ -120,6 +120,7 @@ class RoleSpec:
     mounts: tuple[Mount, ...] = ()
     ports: tuple[Port, ...] = ()
     where: Where = Where()
+    completes: bool = False  # once all of its replicas have ended well, so has the whole workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,7 @@ class Verdict(StrEnum):
     PAUSED = "paused"
     PREEMPTED = "preempted"
     FAILED = "failed"
+    COMPLETED = "completed"  # a role that completes the workload has ended well; the others are only stopped
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,7 @@ def _role_to_json(role: RoleSpec) -> Json:
             mounts=[_mount_to_json(mount) for mount in role.mounts],
             ports=[[port.number, port.name] for port in role.ports],
             where=_where_to_json(role.where) or None,
+            completes=role.completes,
         ),
     }
 
@@ -149,6 +150,7 @@ def _role_from_json(data: Json) -> RoleSpec:
         mounts=tuple(Mount(**mount) for mount in data.get("mounts", ())),
         ports=tuple(Port(number, name) for number, name in data.get("ports", ())),
         where=_where_from_json(data["where"]) if "where" in data else Where(),
+        completes=data.get("completes", False),
     )
 
 

@@ -135,6 +135,7 @@ SENTENCES: Mapping[Code, Template] = {
     ),
     Code.CARDS_SIMULATED: _cards_simulated,
     Code.SUCCEEDED: "Finished well.",
+    Code.ROLE_COMPLETED: "All of `{role}` has finished well, and with it the job; the rest is stopped.",
     Code.STOPPED: "Stopped[ by {by}].",
     Code.PAUSED: "Paused[ by {by}]. `yard resume` puts it back at its old place in the queue.",
     Code.EXIT_CODE: _exit_code,

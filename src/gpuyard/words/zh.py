@@ -112,6 +112,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.IMAGE_NOT_USED: "镜像 {image} 只作记录，没有使用：{engine} 引擎直接在机器上运行命令。",
     Code.CARDS_SIMULATED: "这 {cards} 张卡是模拟的，不会真正计算。",
     Code.SUCCEEDED: "运行成功。",
+    Code.ROLE_COMPLETED: "`{role}` 已全部运行成功，整个任务随之完成，其余部分停止。",
     Code.STOPPED: "已停止[（由 {by} 发起）]。",
     Code.PAUSED: "已暂停[（由 {by} 发起）]。用 `yard resume` 可以回到队列中原来的位置。",
     Code.EXIT_CODE: _exit_code,

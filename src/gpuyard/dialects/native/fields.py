@@ -217,6 +217,11 @@ ROLE_FIELDS: Mapping[str, Field] = {
         },
         "Ports the job listens on, like 6006 for TensorBoard.",
     ),
+    "completes": Field(
+        values.yes_or_no,
+        {"type": "boolean", "default": False},
+        "Whether the whole job is done once all replicas of this role have ended well; the others are stopped then.",
+    ),
 }
 
 JOB_FIELDS: Mapping[str, Field] = {

@@ -158,6 +158,7 @@ def role_of(name: str, keys: Mapping[str, Any], default_device: str) -> RoleSpec
         mounts=keys.get("mounts", ()),
         ports=keys.get("ports", ()),
         where=keys.get("where", Where()),
+        completes=keys.get("completes", False),
     )
 
 

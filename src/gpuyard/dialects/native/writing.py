@@ -74,6 +74,8 @@ def _role(role: RoleSpec) -> dict[str, Any]:
         data["mounts"] = [_mount(mount) for mount in role.mounts]
     if role.ports:
         data["ports"] = [_port(port) for port in role.ports]
+    if role.completes:
+        data["completes"] = True
     return data
 
 
