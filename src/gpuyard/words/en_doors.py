@@ -26,4 +26,13 @@ DOOR_NOUNS: Mapping[str, str] = {
     "door.unused.not_yet": "this is not possible yet",
     "door.read.tab": "a tab is read as spaces",
     "door.read.name": "characters that names cannot have are replaced",
+    "door.unused.dlc_resource": "the quota is that of the workspace",
+    "door.unused.dlc_data": "datasets are folders here: yours under /mnt/user, your group's under /mnt/share",
+    "door.unused.dlc_code": "code is not fetched here; put it under /mnt/user, or send it along with `yard run`",
+    "door.unused.dlc_tags": "jobs have no tags here",
+    "door.unused.dlc_registry": "who may fetch which images is set by the platform's admin",
+    "door.unused.dlc_spec": "there are no machine types here; say cpu, gpu and memory",
+    "door.unused.dlc_aimaster": "only --enable-job-restart and --max-num-of-job-restart are used",
+    "door.read.dlc_workspace": "an id of another platform is no group here; write the name of your group",
+    "door.read.dlc_quote": "a quotation mark is not closed; is the file complete?",
 }

@@ -22,4 +22,13 @@ DOOR_NOUNS: Mapping[str, str] = {
     "door.unused.not_yet": "目前还不支持",
     "door.read.tab": "制表符按空格处理",
     "door.read.name": "名称中不允许的字符已被替换",
+    "door.unused.dlc_resource": "使用工作空间自己的配额",
+    "door.unused.dlc_data": "这里的数据集就是文件夹：个人文件在 /mnt/user 下，组内文件在 /mnt/share 下",
+    "door.unused.dlc_code": "这里不会拉取代码；请放在 /mnt/user 下，或用 `yard run` 随作业提交",
+    "door.unused.dlc_tags": "这里的作业没有标签",
+    "door.unused.dlc_registry": "可以拉取哪些镜像由平台管理员设置",
+    "door.unused.dlc_spec": "这里没有机型；请写明 cpu、gpu 和 memory",
+    "door.unused.dlc_aimaster": "只使用 --enable-job-restart 和 --max-num-of-job-restart",
+    "door.read.dlc_workspace": "这是另一个平台的 ID，不是这里的组；请写组名",
+    "door.read.dlc_quote": "引号没有闭合，文件是否完整？",
 }

@@ -1,0 +1,72 @@
+"""What a replica of a job that came through dlc is told: the variables its framework starts from, and its pod's name.
+
+RANK and WORLD_SIZE count nodes, the master first.
+"""
+
+from __future__ import annotations
+
+import json
+
+from gpuyard.dialects.dlc.ids import job_id, pod_id
+from gpuyard.domain.told import Told
+from gpuyard.domain.workload import ReplicaId, RoleSpec, Workload
+
+MASTER_PORT = 23456
+TF_PORT = 2222
+RANKED = ("master", "worker")
+NOT_IN_CLUSTER = frozenset({"evaluator"})  # TensorFlow keeps evaluators outside
+
+
+def told(workload: Workload, replica: ReplicaId) -> Told:
+    """Whatever is remembered of the job: a kind that is not known is told nothing but its name."""
+    origin = workload.spec.origin
+    kind = origin.fact("kind") if origin else ""
+    env: tuple[tuple[str, str], ...] = ()
+    if kind == "TFJob":
+        env = (("TF_CONFIG", _tf_config(workload, replica)),)
+    elif kind in ("PyTorchJob", "ElasticBatchJob", "MPIJob"):
+        env = _ranks(workload, replica)
+        if kind == "MPIJob":
+            env += (("MPI_HOST", ",".join(_hosts(workload))),)
+    return Told(env, aliases=(_host(workload, replica.role, replica.index),))
+
+
+def _host(workload: Workload, role: str, index: int) -> str:
+    return pod_id(job_id(workload.id), f"{role}-{index}")
+
+
+def _in_order(workload: Workload) -> list[RoleSpec]:
+    """The master before the workers; roles that nobody expects come last."""
+    place = {name: number for number, name in enumerate(RANKED)}
+    return sorted(workload.spec.roles, key=lambda role: place.get(role.name, len(place)))
+
+
+def _hosts(workload: Workload) -> list[str]:
+    return [_host(workload, role.name, index) for role in _in_order(workload) for index in range(role.replicas)]
+
+
+def _ranks(workload: Workload, replica: ReplicaId) -> tuple[tuple[str, str], ...]:
+    before, cards = 0, None
+    roles = _in_order(workload)
+    for role in roles:
+        if role.name == replica.role:
+            cards = role.resources.cards
+            break
+        before += role.replicas
+    return (
+        ("MASTER_ADDR", _host(workload, roles[0].name, 0)),
+        ("MASTER_PORT", str(MASTER_PORT)),
+        ("WORLD_SIZE", str(sum(role.replicas for role in roles))),
+        ("RANK", str(before + replica.index)),
+        ("NPROC_PER_NODE", str(max(1, cards.whole if cards else 0))),
+    )
+
+
+def _tf_config(workload: Workload, replica: ReplicaId) -> str:
+    cluster = {
+        role.name: [f"{_host(workload, role.name, index)}:{TF_PORT}" for index in range(role.replicas)]
+        for role in workload.spec.roles
+        if role.name not in NOT_IN_CLUSTER
+    }
+    task = {"type": replica.role, "index": replica.index}
+    return json.dumps({"cluster": cluster, "task": task, "environment": "cloud"}, separators=(",", ":"))
