@@ -79,6 +79,13 @@ class ErrorOut(Out):
 # --- workloads ----------------------------------------------------------------------------------------------------
 
 
+class OriginOut(Out):
+    """Through which front door it came, and what that door remembers of it."""
+
+    door: str
+    facts: dict[str, str]
+
+
 class WorkloadOut(Out):
     id: str
     name: str
@@ -101,12 +108,17 @@ class WorkloadOut(Out):
     device: str | None
     replicas: int
     simulated_cards: bool
+    replicas_by_state: dict[str, int] = Field(
+        description="of the newest attempt", examples=[{"pending": 0, "running": 2, "succeeded": 0, "failed": 0}]
+    )
+    origin: OriginOut | None = Field(description="null: it was described in our own words")
 
 
 class Answered(WorkloadOut):
     """A workload after something was asked of it."""
 
     warnings: list[str] = Field(description="what the asker should know about it, in the language asked for")
+    notes: list[str] = Field(description="what was lost or guessed in reading a file of another system")
 
 
 class ReplicaOut(Out):
@@ -213,7 +225,16 @@ class PreviewOut(Out):
     ahead: list[str]
     problems: list[ProblemOut]
     warnings: list[str] = Field(description="what the owner should know, though it stands in nobody's way")
+    notes: list[str] = Field(description="what was lost or guessed in reading a file of another system")
     remedies: list[OfferOut] = Field(description="changes that would start it now; empty unless asked for")
+
+
+class ReadOut(Out):
+    """What a file of another system is as one of ours."""
+
+    dialect: str
+    job: dict[str, Any] = Field(description="a job file, ready to be submitted")
+    notes: list[ProblemOut] = Field(description="what was lost or guessed on the way")
 
 
 class RerunIn(In):

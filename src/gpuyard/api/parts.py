@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from gpuyard.access.service import Access
 from gpuyard.domain.policy import Policy
-from gpuyard.domain.workload import Workload
+from gpuyard.domain.workload import Mount, Workload
 from gpuyard.engines.seam import KeepsImages, KeepsLogs
 from gpuyard.files.shares import Shares
 from gpuyard.files.workdirs import Workdirs
@@ -90,5 +90,9 @@ class Parts:
     stopping: Callable[[], bool] = field(default=lambda: False)
     """True once the server should end: open streams then close by themselves."""
     limits: ApiLimits = ApiLimits()
+    makes_rooms: bool = True
+    """Whether work can be shown folders and files at places of their own."""
+    door_mounts: Mapping[str, Sequence[Mount]] = field(default_factory=dict)
+    """Folders that jobs of another system's files get besides; `{user}` and `{group}` stand for their names."""
     data: Path | None = None
     """Where the gateway leaves its note about itself; None: there is no gateway."""

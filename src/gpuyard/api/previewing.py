@@ -12,7 +12,7 @@ from gpuyard.api import models, submitting
 from gpuyard.api.errors import told_reason
 from gpuyard.api.finding import glasses
 from gpuyard.api.guard import Caller, Doors
-from gpuyard.api.workloads import JOB_BODY, WORKDIR_QUERY, SentJob, Submitting
+from gpuyard.api.workloads import DIALECT_QUERY, JOB_BODY, WORKDIR_QUERY, SentJob, Submitting
 from gpuyard.domain.reasons import NEVER_STARTS, Reason
 from gpuyard.domain.workload import Spec
 from gpuyard.scheduling.snapshot import Preview, Remedy
@@ -21,18 +21,35 @@ doors = Doors(prefix="/api/v1", tags=["workloads"])
 Offers = Annotated[bool, Query(description="also look for changes that would start it, which takes longer")]
 
 
-@doors.post("/preview", response_model=models.PreviewOut, openapi_extra=JOB_BODY | {"parameters": [WORKDIR_QUERY]})
+@doors.post(
+    "/preview",
+    response_model=models.PreviewOut,
+    openapi_extra=JOB_BODY | {"parameters": [WORKDIR_QUERY, DIALECT_QUERY]},
+)
 def preview(caller: Submitting, sent: SentJob, remedies: Offers = False) -> Any:
     """What would happen if this were submitted now."""
     policy = caller.policies.known(caller.now)
-    job = sent.read(caller.parts.default_device, policy)
+    taken = sent.read(caller, policy)
+    job = taken.job
     workload = submitting.draft(caller, job, policy)
     problems = submitting.problems_of(caller, job.spec)
     outlook = caller.parts.preview(workload, caller.actor.user.groups if remedies and not problems else None)
-    return told(caller, job.spec, problems, outlook)
+    return told(caller, job.spec, problems, outlook, taken.notes)
 
 
-def told(caller: Caller, spec: Spec, problems: Sequence[Reason], outlook: Preview) -> models.PreviewOut:
+@doors.post("/read", response_model=models.ReadOut, openapi_extra=JOB_BODY | {"parameters": [DIALECT_QUERY]})
+def read(caller: Submitting, sent: SentJob) -> Any:
+    """What a file of another system becomes as a job file of ours. Nothing is created."""
+    policy = caller.policies.known(caller.now)
+    taken = sent.read(caller, policy)
+    job = submitting.written(taken.job.spec, taken.job.group, policy)
+    notes = [models.ProblemOut(**told_reason(note, caller.language)) for note in taken.notes]
+    return models.ReadOut(dialect=sent.dialect, job=job, notes=notes)
+
+
+def told(
+    caller: Caller, spec: Spec, problems: Sequence[Reason], outlook: Preview, read: Sequence[Reason] = ()
+) -> models.PreviewOut:
     notes = [*submitting.image_notes(caller, spec), *outlook.notes]
     return models.PreviewOut(
         starts=outlook.starts and not problems,
@@ -42,6 +59,7 @@ def told(caller: Caller, spec: Spec, problems: Sequence[Reason], outlook: Previe
         ahead=list(outlook.ahead),
         problems=[models.ProblemOut(**told_reason(problem, caller.language)) for problem in problems],
         warnings=[caller.say(note) for note in notes],
+        notes=[caller.say(note) for note in read],
         remedies=[_offer(caller, remedy) for remedy in outlook.remedies],
     )
 

@@ -30,6 +30,7 @@ from gpuyard.scheduling.strands import strands
 from gpuyard.store import people, workplaces
 from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
+from gpuyard.store.removal import live_named
 
 KEY_RULE = re.compile(r"[!-~]{1,128}")
 DIGEST_RULE = re.compile(r"[0-9a-f]{64}")
@@ -60,10 +61,14 @@ def job_file(workload: Workload, policy: Policy) -> dict[str, Any]:
     """The file it came from. The priority is left out only where leaving it out means the same today."""
     if workload.spec.kind is Kind.ENV:
         return native.write_workplace(workload.spec, workload.group)
-    data = native.write_job(workload.spec, workload.group)
+    return written(workload.spec, workload.group, policy)
+
+
+def written(spec: Spec, group: str | None, policy: Policy) -> dict[str, Any]:
+    data = native.write_job(spec, group)
     data.pop("priority", None)
-    is_usual = workload.spec.priority == policy.priorities[NORMAL]
-    return data if is_usual else data | {"priority": workload.spec.priority}
+    is_usual = spec.priority == policy.priorities[NORMAL]
+    return data if is_usual else data | {"priority": spec.priority}
 
 
 def with_workdir(job: native.JobFile, workdir: str | None) -> native.JobFile:
@@ -184,6 +189,7 @@ class Submission:
     digest: str
     instead_of: Workload | None = None  # a waiting one that it takes the place of
     stop_at: float | None = None  # of a dev environment: its timer
+    sole_name: bool = False  # its owner must have no other that lives under its name
 
 
 def check(caller: Caller, job: native.JobFile, policy: Policy, key: str | None, digest: str) -> Submission:
@@ -229,6 +235,8 @@ def _writer(caller: Caller, submission: Submission) -> Callable[[Connection], tu
             _make_way(caller, conn, waiting.id, workload.id)
         if workload.spec.kind is Kind.ENV:
             _require_new_name(conn, workload)
+        if submission.sole_name:
+            _require_sole_name(conn, workload)
         rows.insert(conn, workload, story, idempotency_key=key, request_digest=digest)
         if workload.spec.kind is Kind.ENV:
             workplaces.add(conn, workload.id, submission.stop_at)
@@ -242,6 +250,12 @@ def _require_new_name(conn: Connection, env: Workload) -> None:
     """Environments are called by their names, so nobody has two of one name."""
     if rows.workplace_named(conn, env.owner, env.spec.name) is not None:
         raise Conflict(because(Code.ALREADY_THERE, what=ENV_NOUN, name=env.spec.name))
+
+
+def _require_sole_name(conn: Connection, job: Workload) -> None:
+    other = live_named(conn, job.owner, job.spec.name)
+    if other is not None:
+        raise Conflict(because(Code.NAME_TAKEN, name=job.spec.name, id=other))
 
 
 def instead_of(caller: Caller, submission: Submission, waiting: Workload) -> Submission:

@@ -13,7 +13,18 @@ from gpuyard.domain.people import User
 from gpuyard.domain.reasons import Code, Reason
 from gpuyard.domain.resources import WHOLE_CARD
 from gpuyard.domain.usage import CardUse
-from gpuyard.domain.workload import Attempt, Kind, Replica, ReplicaId, RoleSpec, StoryEvent, Workload
+from gpuyard.domain.workload import (
+    Attempt,
+    Kind,
+    Life,
+    Origin,
+    Replica,
+    ReplicaId,
+    RoleSpec,
+    State,
+    StoryEvent,
+    Workload,
+)
 from gpuyard.metrics.series import CardPoint, Latest, Point
 
 Say = Callable[[Reason], str]
@@ -94,9 +105,13 @@ def workload_out(workload: Workload, glasses: Glasses) -> models.WorkloadOut:
     return models.WorkloadOut(**workload_fields(workload, glasses))
 
 
-def answered(workload: Workload, warnings: Iterable[Reason], glasses: Glasses) -> models.Answered:
+def answered(
+    workload: Workload, warnings: Iterable[Reason], glasses: Glasses, notes: Iterable[Reason] = ()
+) -> models.Answered:
     return models.Answered(
-        **workload_fields(workload, glasses), warnings=[glasses.say(warning) for warning in warnings]
+        **workload_fields(workload, glasses),
+        warnings=[glasses.say(warning) for warning in warnings],
+        notes=[glasses.say(note) for note in notes],
     )
 
 
@@ -139,7 +154,33 @@ def workload_fields(workload: Workload, glasses: Glasses) -> dict[str, Any]:
         "device": device,
         "replicas": sum(role.replicas for role in workload.spec.roles),
         "simulated_cards": _on_stand_ins(workload, device, glasses),
+        "replicas_by_state": replicas_by_state(workload),
+        "origin": _origin(workload.spec.origin),
     }
+
+
+def _origin(origin: Origin | None) -> models.OriginOut | None:
+    return models.OriginOut(door=origin.door, facts=dict(origin.facts)) if origin is not None else None
+
+
+def replicas_by_state(workload: Workload) -> dict[str, int]:
+    """Of the newest attempt, as people count them. Before it there is none, all are yet to come."""
+    counts = dict.fromkeys(("pending", "running", "succeeded", "failed"), 0)
+    again = workload.attempt is None or (workload.state is State.QUEUED and workload.attempt.ended_at is not None)
+    if again or workload.attempt is None:
+        return counts | {"pending": sum(role.replicas for role in workload.spec.roles)}
+    for replica in workload.attempt.replicas:
+        counts[_counted_as(replica)] += 1
+    return counts
+
+
+def _counted_as(replica: Replica) -> str:
+    match replica.seen.life:
+        case Life.RUNNING:
+            return "running"
+        case Life.ENDED:
+            return "succeeded" if replica.seen.exit_code == 0 else "failed"
+    return "pending"
 
 
 def named(reason: Reason, workload: Workload) -> Reason:

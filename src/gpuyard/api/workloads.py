@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -12,16 +13,19 @@ from starlette.concurrency import run_in_threadpool
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
 from gpuyard.api import models, submitting, views
+from gpuyard.api.bringing import Taken, bring
 from gpuyard.api.finding import find_workload, glasses, require_attempt, visibility
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.policies import require_ceiling
 from gpuyard.dialects import native
+from gpuyard.dialects.brought import DIALECTS, NATIVE
 from gpuyard.domain.errors import BadInput, Conflict
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import ENDED, Kind, State, StoryEvent, Wanted, Workload
 from gpuyard.store import workloads as rows
+from gpuyard.store import workplaces
 from gpuyard.store.database import Connection
 from gpuyard.store.workloads import WorkloadFilter
 
@@ -49,26 +53,33 @@ class Sent:
     content_type: str
     key: str | None
     workdir: str | None = None  # named in the address, for a file that does not name it
+    dialect: str = NATIVE
 
     @property
     def is_quickly_read(self) -> bool:
         """A little JSON is read in no time; YAML, and much of anything, takes a thread."""
-        return len(self.body) <= QUICK_BYTES and self.content_type == "application/json"
+        is_little = len(self.body) <= QUICK_BYTES and self.content_type == "application/json"
+        return is_little and self.dialect == NATIVE
 
     @property
     def digest(self) -> str:
         named = () if self.workdir is None else (self.workdir.encode("utf-8", "replace"),)
-        return submitting.digest_of(b"submit", self.body, *named)
+        spoken = b"submit" if self.dialect == NATIVE else f"submit {self.dialect[:80]}".encode("utf-8", "replace")
+        return submitting.digest_of(spoken, self.body, *named)
 
-    def read(self, device: str, policy: Policy) -> native.JobFile:
-        job = submitting.read_job_file(self.body, self.content_type, device, policy)
-        return submitting.with_workdir(job, self.workdir)
+    def read(self, caller: Caller, policy: Policy) -> Taken:
+        if self.dialect == NATIVE:
+            device = caller.parts.default_device
+            taken = Taken(submitting.read_job_file(self.body, self.content_type, device, policy))
+        else:
+            taken = bring(caller, self.dialect, self.body, policy)
+        return replace(taken, job=submitting.with_workdir(taken.job, self.workdir))
 
 
 async def sent_job(request: Request) -> Sent:
-    headers = request.headers
-    workdir = request.query_params.get("workdir") if request.scope["query_string"] else None
-    return Sent(await request.body(), headers.get("content-type", ""), headers.get("idempotency-key"), workdir)
+    headers, query = request.headers, request.query_params if request.scope["query_string"] else {}
+    key, dialect = headers.get("idempotency-key"), query.get("dialect", NATIVE)
+    return Sent(await request.body(), headers.get("content-type", ""), key, query.get("workdir"), dialect)
 
 
 SentJob = Annotated[Sent, Depends(sent_job)]
@@ -78,6 +89,7 @@ JOB_BODY: dict[str, Any] = {
         "content": {
             "application/json": {"schema": {"$ref": "#/components/schemas/JobFile"}},
             "application/yaml": {"schema": {"$ref": "#/components/schemas/JobFile"}},
+            "text/plain": {"schema": {"type": "string", "description": "a file of another system, with `dialect`"}},
         },
     }
 }
@@ -95,6 +107,13 @@ WORKDIR_QUERY: dict[str, Any] = {
     "description": "SHA-256 of the shipped folder to run in, for a file that does not name one itself.",
     "schema": {"type": "string", "pattern": models.DIGEST_PATTERN},
 }
+DIALECT_QUERY: dict[str, Any] = {
+    "name": "dialect",
+    "in": "query",
+    "required": False,
+    "description": "Whose job file this is, when it is not one of ours.",
+    "schema": {"type": "string", "enum": list(DIALECTS), "default": NATIVE},
+}
 TAKEN_BEFORE: dict[int | str, dict[str, Any]] = {
     200: {"model": models.Answered, "description": "This very request had been taken before."}
 }
@@ -105,19 +124,19 @@ TAKEN_BEFORE: dict[int | str, dict[str, Any]] = {
     status_code=201,
     response_model=models.Answered,
     responses=TAKEN_BEFORE,
-    openapi_extra=JOB_BODY | {"parameters": [KEY_HEADER, WORKDIR_QUERY]},
+    openapi_extra=JOB_BODY | {"parameters": [KEY_HEADER, WORKDIR_QUERY, DIALECT_QUERY]},
 )
 async def submit(caller: Submitting, sent: SentJob) -> Any:
     """Submit a job file. With an Idempotency-Key the same request can be repeated and is one job."""
-    device, policy = caller.parts.default_device, caller.policies.remembered(caller.now)
+    policy = caller.policies.remembered(caller.now)
     if policy is None:
         policy = await run_in_threadpool(caller.policies.known, caller.now)
-    job = sent.read(device, policy) if sent.is_quickly_read else await run_in_threadpool(sent.read, device, policy)
-    if submitting.needs_a_look(caller, job):
-        submission = await run_in_threadpool(submitting.check, caller, job, policy, sent.key, sent.digest)
+    taken = sent.read(caller, policy) if sent.is_quickly_read else await run_in_threadpool(sent.read, caller, policy)
+    if submitting.needs_a_look(caller, taken.job):
+        submission = await run_in_threadpool(submitting.check, caller, taken.job, policy, sent.key, sent.digest)
     else:
-        submission = submitting.check(caller, job, policy, sent.key, sent.digest)
-    return await _write_and_answer(caller, submission)
+        submission = submitting.check(caller, taken.job, policy, sent.key, sent.digest)
+    return await _write_and_answer(caller, replace(submission, sole_name=taken.sole_name), taken.notes)
 
 
 @doors.get("/workloads", response_model=models.WorkloadPage)
@@ -270,7 +289,8 @@ def _wish(caller: Caller, ref: str, verb: str, wanted: Wanted) -> models.Answere
         if not _possible(workload, wanted):
             raise Conflict(_wrong_state(workload, verb))
         has_ended = workload.state in ENDED
-        if workload.wanted is not wanted and not has_ended:
+        place = workplaces.get(conn, workload.id) if workload.spec.kind is Kind.ENV else None
+        if not has_ended and (workload.wanted is not wanted or (place is not None and place.restarting)):
             if workload.spec.kind is Kind.ENV and wanted is Wanted.RUN:
                 rows.amend(conn, workload, workload.spec, [], asked_at=caller.now)
             rows.want(conn, workload.id, wanted, caller.actor.name, caller.now)
@@ -326,7 +346,9 @@ def _read_rerun(caller: Caller, ref: str, changes: models.RerunIn, key: str | No
     return submitting.instead_of(caller, submission, workload) if changes.instead else submission
 
 
-async def _write_and_answer(caller: Caller, submission: submitting.Submission) -> Response:
+async def _write_and_answer(
+    caller: Caller, submission: submitting.Submission, notes: Sequence[Reason] = ()
+) -> Response:
     """Put into bytes here: the framework would take a thread for it, on the busiest path there is."""
     devices = caller.simulated.remembered(caller.now)
     if devices is None:
@@ -334,6 +356,7 @@ async def _write_and_answer(caller: Caller, submission: submitting.Submission) -
     workload, is_new = await submitting.write(caller, submission)
     admin = caller.actor.is_admin
     seen = views.Glasses(caller.say, devices, nameable=lambda id: admin)
-    body = views.answered(workload, submitting.warnings_of(caller, workload.spec), seen).model_dump_json()
+    warnings = submitting.warnings_of(caller, workload.spec)
+    body = views.answered(workload, warnings, seen, notes).model_dump_json()
     headers = {"Location": f"/api/v1/workloads/{workload.id}"}
     return Response(body, 201 if is_new else 200, headers, media_type="application/json")

@@ -55,6 +55,9 @@ class Job(Told):
     device: str | None = None
     replicas: int = 1
     simulated_cards: bool = False
+    replicas_by_state: Mapping[str, int] = field(default_factory=dict)
+    origin: Mapping[str, Any] | None = None
+    """Through which front door it came, and what that door remembers."""
     max_seconds: float | None = None
     preemptible: bool = False
     together: str = "any"

@@ -167,6 +167,7 @@ class Preview(Told):
     ahead: list[str] = field(default_factory=list)
     problems: tuple[Problem, ...] = ()
     warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what was lost or guessed in reading another system's file
     never: bool = False  # it can never start as it is
     remedies: tuple[Remedy, ...] = ()  # when asked for: changes that would start it now
 
