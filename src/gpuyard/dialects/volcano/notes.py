@@ -1,0 +1,119 @@
+"""One file being read: where its values stand, what has no meaning here, and what is taken as something else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from gpuyard.dialects.brought import Unused, refused
+from gpuyard.dialects.native import Marks
+from gpuyard.domain.errors import BadInput
+from gpuyard.domain.reasons import Code, Reason
+
+Path = tuple[str | int, ...]
+MOST_NOTES = 60
+_DENIED = 'admission webhook "validatejob.volcano.sh" denied the request: '
+_WRONG_TYPE = "failed to unmarshal file, err:  error unmarshaling JSON: while decoding JSON: json: cannot unmarshal"
+
+
+class Notes:
+    def __init__(self, marks: Marks, warnings: tuple[Reason, ...] = ()) -> None:
+        self._marks = marks
+        self.unused: list[Unused] = []
+        self.warnings = list(warnings)
+
+    # --- what is told beside a job that is taken ---
+
+    def leave_out(self, path: Path, why: str) -> None:
+        if len(self.unused) < MOST_NOTES:
+            self.unused.append(Unused(dotted(path), self.line(path), why))
+
+    def leave_out_rest(self, data: Mapping[str, Any], path: Path, known: Collection[str], why: str) -> None:
+        """Whatever stands there besides what is known, as far as it says anything."""
+        for key, value in data.items():
+            if key not in known and value not in (None, {}, [], ""):
+                self.leave_out((*path, key), why)
+
+    def read_as(self, path: Path, what: str) -> None:
+        line = self.line(path)
+        facts = {"at": dotted(path)} | ({"line": line} if line else {}) | {"what": what}
+        if len(self.warnings) < MOST_NOTES:
+            self.warnings.append(Reason(Code.DOOR_READ_AS, facts))
+
+    # --- refusals ---
+
+    def refuse(self, path: Path, words: str) -> BadInput:
+        return refused(words, self.line(path))
+
+    def deny(self, path: Path, words: str) -> BadInput:
+        """As its admission hook would."""
+        return refused(_DENIED + words.strip(), self.line(path))
+
+    def wrong_type(self, path: Path, value: Any, wanted: str) -> BadInput:
+        field = ".".join(str(part) for part in path if isinstance(part, str))
+        return refused(
+            f"{_WRONG_TYPE} {_type(value)} into Go struct field Job.{field} of type {wanted}", self.line(path)
+        )
+
+    # --- values of a kind; nothing is nothing, whatever was expected ---
+
+    def line(self, path: Path) -> int | None:
+        """Of the value, or of the nearest thing around it that stands somewhere."""
+        for length in range(len(path), -1, -1):
+            mark = self._marks.keys.get(path[:length]) or self._marks.values.get(path[:length])
+            if mark is not None:
+                return mark.line
+        return None
+
+    def mapping(self, value: Any, path: Path) -> Mapping[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self.wrong_type(path, value, "map[string]interface {}")
+        return value
+
+    def items(self, value: Any, path: Path) -> list[Any]:
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.wrong_type(path, value, "[]interface {}")
+        return value
+
+    def text(self, value: Any, path: Path) -> str:
+        """A number or a yes is taken as it is written: `name: 1`."""
+        if value is None:
+            return ""
+        if isinstance(value, Mapping | list):
+            raise self.wrong_type(path, value, "string")
+        mark = self._marks.values.get(path)
+        if not isinstance(value, str) and mark is not None and mark.written is not None:
+            return mark.written
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def whole(self, value: Any, path: Path) -> int | None:
+        """`"2"` is a number too: people quote amounts."""
+        if value is None:
+            return None
+        if isinstance(value, str) and value.strip().lstrip("-").isascii() and value.strip().lstrip("-").isdecimal():
+            value = int(value) if len(value) < 12 else value
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 31:
+            raise self.wrong_type(path, value, "int32")
+        return value
+
+
+def dotted(path: Path) -> str:
+    """`spec.tasks[0].template`: as their own messages have it."""
+    written = ""
+    for part in path:
+        written += f"[{part}]" if isinstance(part, int) else f".{part}" if written else part
+    return written
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
