@@ -26,16 +26,12 @@ def read_roles(found: Findings, kind: str, command: str) -> tuple[dict[str, Role
     _check_foreign(found, kind)
     shared = _shared(found)
     roles = {role: _role(found, role, command, shared) for role in keys.ROLES_OF[kind] if _is_there(found, role)}
-    if not roles and not any(keys.ROLE_KEYS.get(key, ("",))[0] in keys.ROLES_OF[kind] for key in found.entries):
+    counts = [found.entries[key] for role in keys.ROLES_OF[kind] if (key := f"{role}_count") in found.entries]
+    if not any(keys.ROLE_KEYS.get(key, ("",))[0] in keys.ROLES_OF[kind] for key in found.entries):
         found.wrong('required flag(s) "worker_count" not set')
-    elif not roles and all(found.text(f"{role}_count") in ("", "0") for role in keys.ROLES_OF[kind]):
-        found.wrong("a job needs at least one node", _line_of_count(found, kind))
+    elif counts and all(count.value == "0" for count in counts):
+        found.wrong("a job needs at least one node", counts[0].line)
     return _arranged(kind, roles, found.text("success_policy"))
-
-
-def _line_of_count(found: Findings, kind: str) -> int | None:
-    counts = [found.entries[f"{role}_count"] for role in keys.ROLES_OF[kind] if f"{role}_count" in found.entries]
-    return counts[0].line if counts else None
 
 
 def _check_foreign(found: Findings, kind: str) -> None:

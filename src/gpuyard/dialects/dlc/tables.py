@@ -1,0 +1,28 @@
+"""Tables as dlc draws them, and the plain columns that programs split at white space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Row = Sequence[str]
+
+
+def boxed(headers: Row, rows: Sequence[Row]) -> str:
+    """
+    +------+
+    | Name |
+    +------+
+    """
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    head = "|" + "|".join(f" {name:^{width}} " for name, width in zip(headers, widths, strict=True)) + "|"
+    body = ["|" + "|".join(f" {cell:{width}} " for cell, width in zip(row, widths, strict=True)) + "|" for row in rows]
+    return "\n".join([rule, head, rule, *body, *([rule] if body else [])])
+
+
+def columns(headers: Row, rows: Sequence[Row]) -> str:
+    """No cell is empty or has a space within, so that the n-th word of a line is always its n-th column."""
+    cells = [[cell.replace(" ", "_") or "-" for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+    lines = ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in (headers, *cells)]
+    return "\n".join(line.rstrip() for line in lines)
