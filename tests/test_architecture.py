@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(("control", "api", "gateway"), GROUND | FIRST_FLOOR | SECOND_FLOOR),
     "sdk": GROUND,
     "cli": GROUND | {"sdk", "words"},
+    "doors": GROUND | {"sdk", "words", "dialects"},
     "settings": GROUND,
     "gpuyard": {"sdk"},  # the package itself: what `import gpuyard` gives
 }
@@ -47,7 +48,7 @@ STANDALONE = {"supervision", "inside"}
 MAY_IMPORT_LAZILY = {("cli", "gpuyard.store.restore"), ("cli", "gpuyard.images.toolbox.build")}
 OPEN_TO_ALL = {"gpuyard.__version__"}
 PURE = {"domain", "scheduling", "dialects", "words"}
-CLIENT = {"domain", "words", "sdk", "cli", "gpuyard"}
+CLIENT = {"domain", "words", "sdk", "cli", "doors", "gpuyard"}
 
 # What a pure room may use: nothing here reads a clock, a disk, a network or a random number.
 PURE_MODULES = {
@@ -334,6 +335,9 @@ PLANTED: list[tuple[Rule, str, str]] = [
     (only_the_store_speaks_sql, "api/a.py", "statement = f'UPDATE workloads SET state = {state}'"),
     (the_client_needs_no_server_library, "sdk/a.py", "import yaml"),
     (the_client_needs_no_server_library, "cli/a.py", "def f():\n    import uvicorn"),
+    (the_client_needs_no_server_library, "doors/dlc/a.py", "import yaml"),
+    (imports_go_one_way, "doors/dlc/a.py", "from gpuyard.store import feed"),
+    (imports_go_one_way, "doors/dlc/a.py", "from gpuyard.cli.output import note"),
     (supervisor_and_porter_stand_alone, "engines/supervision/a.py", "import psutil"),
     (supervisor_and_porter_stand_alone, "engines/supervision/a.py", "from gpuyard.domain.workload import Seen"),
     (supervisor_and_porter_stand_alone, "engines/supervision/a.py", "from ..seam import Engine"),
@@ -355,6 +359,7 @@ FINE: list[tuple[str, str]] = [
     ("cli/keeping.py", "def restore():\n    from gpuyard.store.restore import restore"),
     ("api/a.py", "from gpuyard import __version__"),
     ("wiring.py", "from gpuyard.api.app import app\nfrom gpuyard.control.loop import Loop"),
+    ("doors/dlc/a.py", "from gpuyard.dialects.dlc import telling\nfrom gpuyard.sdk.finding import Door"),
     ("words/a.py", "from datetime import UTC, datetime\nx = datetime.fromtimestamp(0, UTC)"),
     ("dialects/a.py", "from pathlib import PurePosixPath\nimport yaml"),
     ("metrics/a.py", "import sqlite3\nx = 'SELECT a FROM b'"),

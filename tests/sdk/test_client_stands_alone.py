@@ -39,8 +39,8 @@ def run_without_server(code: str, **env: str) -> subprocess.CompletedProcess[str
 def test_every_module_of_the_client_loads() -> None:
     modules = [
         ".".join(path.relative_to(PROJECT / "src").with_suffix("").parts)
-        for room in ("sdk", "cli")
-        for path in sorted((PROJECT / "src/gpuyard" / room).glob("*.py"))
+        for room in ("sdk", "cli", "doors")
+        for path in sorted((PROJECT / "src/gpuyard" / room).rglob("*.py"))
     ]
     code = f"import importlib\nfor name in {modules!r}: importlib.import_module(name)\nimport gpuyard; gpuyard.Client"
     done = run_without_server(code)

@@ -258,23 +258,6 @@ class CardUseOut(Out):
     memory: int
 
 
-class UsagePoint(Out):
-    at: Instant
-    cores: float | None
-    memory: int
-    cards: list[CardUseOut]
-
-
-class ReplicaSeries(Out):
-    replica: str
-    attempt: int
-    points: list[UsagePoint]
-
-
-class UsageOut(Out):
-    items: list[ReplicaSeries]
-
-
 # --- the cluster --------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from gpuyard.api import models
+from gpuyard.api import models, usage_models
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.people import User
 from gpuyard.domain.reasons import Code, Reason
@@ -350,12 +350,12 @@ def amount(resource: str, value: int) -> int | float:
 # --- use ----------------------------------------------------------------------------------------------------------
 
 
-def series_out(id: ReplicaId, points: Iterable[Point]) -> models.ReplicaSeries:
-    return models.ReplicaSeries(
+def series_out(id: ReplicaId, points: Iterable[Point]) -> usage_models.ReplicaSeries:
+    return usage_models.ReplicaSeries(
         replica=id.short,
         attempt=id.attempt,
         points=[
-            models.UsagePoint(
+            usage_models.UsagePoint(
                 at=instant(point.at), cores=point.cores, memory=round(point.memory), cards=_card_use(point.cards)
             )
             for point in points

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
-from gpuyard.api import models, submitting, views
+from gpuyard.api import models, submitting, usage_models, views
 from gpuyard.api.bringing import Taken, bring
 from gpuyard.api.finding import find_workload, glasses, require_attempt, visibility
 from gpuyard.api.guard import Caller, Doors, needs
@@ -214,7 +214,7 @@ def job_file(caller: Seeing, ref: Ref) -> Any:
     return submitting.job_file(workload, caller.policies.known(caller.now))
 
 
-@doors.get("/workloads/{ref}/usage", response_model=models.UsageOut)
+@doors.get("/workloads/{ref}/usage", response_model=usage_models.UsageOut)
 def usage(
     caller: Seeing,
     ref: Ref,
@@ -230,7 +230,7 @@ def usage(
     ids = [replica.id for replica in chosen.replicas[:USAGE_REPLICAS]] if chosen else []
     step = max(5.0, minutes * 60 / USAGE_POINTS)
     series = caller.parts.series.recent(ids, caller.now - minutes * 60, step)
-    return models.UsageOut(items=[views.series_out(id, points) for id, points in series.items()])
+    return usage_models.UsageOut(items=[views.series_out(id, points) for id, points in series.items()])
 
 
 # --- wishes -------------------------------------------------------------------------------------------------------
