@@ -98,6 +98,58 @@ def test_a_running_one_is_not_changed_and_starting_it_again_changes_nothing(serv
         assert enzo.post("/api/v1/envs/runs/start").json()["state"] == "running"
 
 
+def test_a_restart_is_one_request_and_is_told_until_it_is_done(server: Yard) -> None:
+    with server.person("ewald") as egon:
+        made = create(egon, "again", cards=2)
+        server.start(made["id"])
+        asked = egon.post("/api/v1/envs/again/restart", json={"set": {"cards": 1, "idle": "3h"}})
+        assert asked.status_code == 200, asked.text
+        told = asked.json()
+        assert (told["restarting"], told["wanted"], told["cards"]) == (True, "pause", 2)
+        assert told["idle_seconds"] == 3 * 3600
+        assert egon.get("/api/v1/envs").json()["items"][0]["restarting"] is True
+        rest(server, made["id"])
+        with server.database.write() as conn:  # what control does next
+            workplaces.start_those_that_stopped(conn, [made["id"]], server.clock())
+        now = egon.get("/api/v1/envs/again").json()
+        assert (now["restarting"], now["wanted"], now["cards"], now["idle_seconds"]) == (False, "run", 1, 3 * 3600)
+
+
+@pytest.mark.parametrize("way", ["envs/{id}/stop", "workloads/{id}/stop", "workloads/{id}/pause"])
+def test_a_stop_ends_a_restart_however_it_is_asked_for(server: Yard, way: str) -> None:
+    with server.owner as owner:
+        id = create(owner, "w" + "".join(letter for letter in way if letter.isalpha())[:20])["id"]
+        server.start(id)
+        assert owner.post(f"/api/v1/envs/{id}/restart").json()["restarting"] is True
+        assert owner.post(f"/api/v1/envs/{id}/start").json()["restarting"] is True, "it will run: nothing to do"
+        assert owner.post("/api/v1/" + way.format(id=id)).status_code == 200
+        assert owner.get(f"/api/v1/envs/{id}").json()["restarting"] is False
+
+
+def test_a_restart_of_a_stopped_one_starts_it_and_of_a_removed_one_is_refused(server: Yard) -> None:
+    with server.person("elsbeth") as elsa:
+        made = create(elsa, "rests")
+        server.step(made["id"], PauseAsked("elsbeth"))
+        started = elsa.post("/api/v1/envs/rests/restart", json={"set": {"cards": 2}}).json()
+        assert (started["restarting"], started["wanted"], started["cards"]) == (False, "run", 2)
+        elsa.delete("/api/v1/envs/rests")
+        refused = elsa.post("/api/v1/envs/rests/restart")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "refused.wrong_state")
+
+
+def test_a_restart_that_could_never_start_again_leaves_it_running(server: Yard) -> None:
+    with server.person("erna") as erna:
+        made = create(erna, "stays")
+        server.start(made["id"])
+        before = server.workload(made["id"])
+        for wish, status in (({"cards": 1000}, 409), ({"memory": "lots"}, 400)):
+            assert erna.post("/api/v1/envs/stays/restart", json={"set": wish}).status_code == status
+        assert erna.post("/api/v1/envs/stays/restart", json={"timer": "soon"}).status_code == 400
+        assert server.workload(made["id"]) == before
+        forced = erna.post("/api/v1/envs/stays/restart", json={"set": {"cards": 1000}, "force": True})
+        assert forced.json()["restarting"] is True
+
+
 @pytest.mark.parametrize(
     "changes", [{"cards": -1}, {"memory": "lots"}, {"name": "other"}, {"group": "x"}, {"command": "id"}]
 )
@@ -232,11 +284,13 @@ def test_a_preview_says_whether_it_would_start_and_writes_nothing(server: Yard) 
         assert one.get("/api/v1/envs").json()["items"] == []
 
 
-def test_a_preview_of_what_can_never_start_offers_what_would(server: Yard) -> None:
-    with server.person("previewer_2") as one:
+def test_a_preview_of_what_can_never_start_offers_what_would(fresh: Yard) -> None:
+    with fresh.person("previewer_2") as one:
         asked = {"cards": 100, "memory": "1G"}
         told = one.post("/api/v1/envs/preview", json=asked, params={"remedies": True}).json()
         assert (told["starts"], told["never"]) == (False, True)
+        assert told["remedies"], "there are free cards, only not a hundred"
+        assert any("cards" in offer["changes"] for offer in told["remedies"])
         for offer in told["remedies"]:
             assert all("." not in key for key in offer["changes"])
             again = one.post("/api/v1/envs/preview", json=asked | offer["changes"])

@@ -21,6 +21,7 @@ class EnvOut(WorkloadOut):
     idle_seconds: float | None = Field(description="it is stopped when nobody has used it for so long; null: never")
     stop_at: Instant | None = Field(description="when its timer stops it")
     used_at: Instant | None = Field(description="when somebody last worked in it, through browser or SSH")
+    restarting: bool = Field(description="it is being stopped to be started again")
 
 
 class EnvDetail(EnvOut):

@@ -21,12 +21,12 @@ from gpuyard.domain.errors import BadInput, Conflict, NotFound
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.resources import parse_duration
-from gpuyard.domain.workload import ENDED, WORKPLACE_ROLE, Kind, Spec, State, StoryEvent, Wanted, Workload
+from gpuyard.domain.workload import ENDED, WORKPLACE_ROLE, Kind, Spec, State, Wanted, Workload
 from gpuyard.store import workloads as rows
 from gpuyard.store import workplaces
 from gpuyard.store.database import Connection
 from gpuyard.store.workloads import WorkloadFilter
-from gpuyard.store.workplaces import Workplace
+from gpuyard.store.workplaces import Anew, Workplace
 
 doors = Doors(prefix="/api/v1", tags=["environments"])
 
@@ -141,18 +141,37 @@ def start(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = None
     asked = asked or env_models.StartIn()
     timer = _seconds(asked.timer)
     if asked.set and not asked.force:
-        _require_possible(caller, ref, asked.set)
+        _require_possible(caller, ref, asked.set, State.PAUSED)
     with caller.parts.database.write() as conn:
         env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
-        if env.wanted is Wanted.RUN and not asked.set:
+        place = workplaces.get(conn, env.id) or Workplace()
+        if (env.wanted is Wanted.RUN or place.restarting) and not asked.set:
             return _answer_in(conn, caller, env)
         if env.state is not State.PAUSED:
             raise Conflict(because(Code.WRONG_STATE, action="start", state=env.state.value, id=ref, name=env.spec.name))
-        spec = _changed(caller, env, asked.set)
-        _ask_anew(caller, conn, env, spec)
-        workplaces.set_timer(conn, env.id, None if timer is None else caller.now + timer)
-        rows.want(conn, env.id, Wanted.RUN, caller.actor.name, caller.now)
+        _start(caller, conn, env, _anew(caller, env, asked.set, timer))
         audit.record(conn, caller.actor, "env.start", env.id, caller.now)
+        return _answer_in(conn, caller, rows.get(conn, env.id) or env)
+
+
+@doors.post("/envs/{ref}/restart", response_model=env_models.EnvAnswered)
+def restart(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = None) -> Any:
+    """Stop it, and start it again as soon as it has stopped, with other resources if that is asked for. Whoever asked
+    need not wait for it. One that could never start again is left as it is, unless it is forced."""
+    asked = asked or env_models.StartIn()
+    timer = _seconds(asked.timer)
+    if not asked.force:
+        _require_possible(caller, ref, asked.set, *State)
+    with caller.parts.database.write() as conn:
+        env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        if env.wanted is Wanted.STOP:
+            raise Conflict(because(Code.WRONG_STATE, action="restart", state="stopping", id=ref, name=env.spec.name))
+        wish = _anew(caller, env, asked.set, timer)
+        if env.state is State.PAUSED:
+            _start(caller, conn, env, wish)
+        else:
+            _keep_for_later(conn, env, wish, caller.now)
+        audit.record(conn, caller.actor, "env.restart", env.id, caller.now)
         return _answer_in(conn, caller, rows.get(conn, env.id) or env)
 
 
@@ -161,7 +180,8 @@ def stop(caller: Controlling, ref: Ref) -> Any:
     """Stop it and free its cards. What is installed in it stays."""
     with caller.parts.database.write() as conn:
         env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
-        if env.wanted is Wanted.RUN:
+        place = workplaces.get(conn, env.id) or Workplace()
+        if env.wanted is Wanted.RUN or (place.restarting and env.wanted is Wanted.PAUSE):
             rows.want(conn, env.id, Wanted.PAUSE, caller.actor.name, caller.now)
             audit.record(conn, caller.actor, "env.stop", env.id, caller.now)
         return _answer_in(conn, caller, rows.get(conn, env.id) or env)
@@ -204,11 +224,11 @@ def find_env(caller: Caller, conn: Connection, ref: str, action: Action) -> Work
     return env
 
 
-def _require_possible(caller: Caller, ref: str, changes: Mapping[str, Any]) -> None:
+def _require_possible(caller: Caller, ref: str, changes: Mapping[str, Any], *states: State) -> None:
     """A wish that can never come true changes nothing."""
     with caller.parts.database.read() as conn:
         env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
-    never = _never(caller, env, changes) if env.state is State.PAUSED else None
+    never = _never(caller, env, changes) if env.state in states else None
     if never is not None:
         raise Conflict(never)
 
@@ -240,14 +260,25 @@ def _changed(caller: Caller, env: Workload, changes: Mapping[str, Any]) -> Spec:
     return spec if "idle" in changes else replace(spec, idle_seconds=env.spec.idle_seconds)
 
 
-def _ask_anew(caller: Caller, conn: Connection, env: Workload, spec: Spec) -> None:
+def _anew(caller: Caller, env: Workload, asked: Mapping[str, Any], timer: float | None) -> Anew:
+    spec = _changed(caller, env, asked)
     before, after = native.write_workplace(env.spec), native.write_workplace(spec)
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-    by = caller.actor.name
     changes = ", ".join(f"{key}={_shown(after.get(key, 0 if key == 'cards' else '-'))}" for key in keys)
-    told = [StoryEvent(caller.now, because(Code.ASKED_ANEW, changes=changes), env.state, env.attempts_made, by)]
-    if not rows.amend(conn, env, spec, told if keys else [], asked_at=caller.now):
+    return Anew(spec, caller.actor.name, changes, timer)
+
+
+def _start(caller: Caller, conn: Connection, env: Workload, wish: Anew) -> None:
+    if not workplaces.start_anew(conn, env, wish, caller.now):
         raise Conflict(because(Code.GENERATION_MOVED, what="workplace"))
+
+
+def _keep_for_later(conn: Connection, env: Workload, wish: Anew, now: float) -> None:
+    """What can change while it still runs is changed at once; the rest when it has stopped."""
+    at_once = replace(env.spec, idle_seconds=wish.spec.idle_seconds, priority=wish.spec.priority)
+    if at_once != env.spec and not rows.amend(conn, env, at_once, []):
+        raise Conflict(because(Code.GENERATION_MOVED, what="workplace"))
+    workplaces.stop_to_start_anew(conn, env, wish, now)
 
 
 def _shown(value: Any) -> str:
@@ -303,4 +334,5 @@ def _fields(env: Workload, place: Workplace, seen: views.Glasses) -> dict[str, A
         "idle_seconds": env.spec.idle_seconds,
         "stop_at": views.instant_or_none(place.stop_at),
         "used_at": views.instant_or_none(place.used_at),
+        "restarting": place.restarting,
     }

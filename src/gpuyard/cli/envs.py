@@ -115,7 +115,8 @@ def _tell_start(made: Env, detach: bool, output: str) -> int:
     for warning in made.warnings:
         note(say("run.warning", text=printable(warning)))
     if not detach:
-        if made.state not in ("paused", "running"):  # one just asked to start still says why it was stopped
+        # One just asked to start still says why it was stopped, and one that restarts why it ran or waited.
+        if made.state not in ("paused", "running") and not made.restarting:
             _tell(made)
         try:
             made = made.wait(told=_tell_and_weigh)
@@ -144,7 +145,9 @@ def _tell_state(env: Env) -> None:
 
 
 def _tell_and_weigh(env: Env) -> None:
-    if env.state != "running":  # of that more is said in the end
+    if env.restarting or (env.state == "paused" and env.wanted == "run"):  # that it stops is no news worth a reason
+        _tell_state(env)
+    elif env.state != "running":  # of that more is said in the end
         _tell(env)
     if env.state == "queued" and env.reason_code in _NEVER:
         raise _WaitingIsVain
@@ -271,7 +274,7 @@ def start(name: str, timer: str | None, yes: bool, force: bool, detach: bool, ou
 def restart(name: str, timer: str | None, yes: bool, force: bool, detach: bool, output: str, **asked: Any) -> int:
     found, wanted = _find(open_client(), name), _wanted(asked)
     _ask_about_image(found, asked.get("image"), yes)
-    again = _unless_never(found, lambda: found.restart(wanted, timer=timer, force=force, told=_tell_state))
+    again = _unless_never(found, lambda: found.restart(wanted, timer=timer, force=force))
     return _tell_start(again, detach, output)
 
 

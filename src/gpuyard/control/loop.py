@@ -35,7 +35,7 @@ from gpuyard.domain.lifecycle import (
     can,
 )
 from gpuyard.domain.reasons import Code, because
-from gpuyard.domain.workload import ReplicaId, State, StoryEvent, Wanted, Workload
+from gpuyard.domain.workload import Kind, ReplicaId, State, StoryEvent, Wanted, Workload
 from gpuyard.engines.seam import Engine, LaunchRequest, MeasuresDisk
 from gpuyard.scheduling.plan import decide
 from gpuyard.settings import ControlSettings
@@ -162,9 +162,11 @@ class Control:
         if full:
             self._rest_environments(changes, now)
             self._bound_disks(changes, now)
+        resting = self._resting(changes, full=full)
         if changes:
             self._observer.look_at(changes.write(self._database, self._lock, now))
             self._look_at_nodes(now)
+        self._start_again(resting, now)
         self._place(now)
         self._carry_out(now)
         if full:
@@ -222,6 +224,22 @@ class Control:
                 changes.apply(id, PauseAsked(workload.wanted_by), now)
             elif workload.wanted is Wanted.RUN and workload.state is State.PAUSED:
                 changes.apply(id, ResumeAsked(workload.wanted_by), now)
+
+    def _resting(self, changes: Changes, *, full: bool) -> list[str]:
+        """Environments that have just come to rest; in a full pass all that rest."""
+        found = (changes.now(id) for id in (list(self.picture.live) if full else changes.ids))
+        return [w.id for w in found if w and w.spec.kind is Kind.ENV and w.state is State.PAUSED]
+
+    def _start_again(self, resting: list[str], now: float) -> None:
+        """Some were stopped only to be started again: that is written as their owners' wish, and the feed tells."""
+        if not resting:
+            return
+        with self._database.read() as conn:
+            again = [id for id, place in workplaces.get_many(conn, resting).items() if place.restarting]
+        if again:
+            with self._database.write() as conn:
+                self._lock.check(conn)
+                workplaces.start_those_that_stopped(conn, again, now)
 
     def _watch_durations(self, changes: Changes, now: float, *, full: bool) -> None:
         due = self.picture.due(now)

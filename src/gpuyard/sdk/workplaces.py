@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from gpuyard.sdk.errors import NotFound, YardApiError
+from gpuyard.sdk.errors import NotFound
 from gpuyard.sdk.results import Event, Told
 from gpuyard.sdk.wire import Patience, Wire, in_path
 
@@ -58,6 +58,8 @@ class Env(Told):
     idle_seconds: float | None = None
     stop_at: str | None = None
     used_at: str | None = None
+    restarting: bool = False
+    """It is being stopped to be started again."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Where it is opened in the browser, after a login there: lab, ide, terminal, p8080. In lists it is left out."""
     ssh: str | None = None
@@ -78,6 +80,8 @@ class Env(Told):
     @property
     def is_settled(self) -> bool:
         """Nothing more will happen to it by itself: it runs, or it is stopped and meant to be."""
+        if self.restarting:
+            return False
         return self.state == RUNNING if self.wanted == "run" else self.state == RESTING
 
     def refresh(self) -> Env:
@@ -93,20 +97,10 @@ class Env(Told):
         path, body = f"/api/v1/envs/{in_path(self.id)}/preview", {"set": dict(set or {}), "timer": timer}
         return EnvPreview.read(self.client.wire.ask("POST", path, body=body).json())
 
-    def restart(
-        self,
-        set: Mapping[str, Any] | None = None,
-        *,
-        timer: str | None = None,
-        force: bool = False,
-        told: Callable[[Env], None] | None = None,
-    ) -> Env:
-        """Stop it, wait for that, and start it again, perhaps asking for something else. One that could never start
-        again is not stopped, unless it is forced. `told` hears of every change meanwhile."""
-        outlook = self.preview(set, timer=timer)
-        if outlook.never and not force:
-            raise YardApiError(outlook.reason_code, outlook.reason, outlook.reason_facts, status=409)
-        return self.stop().wait(told=told).start(set, timer=timer, force=force)
+    def restart(self, set: Mapping[str, Any] | None = None, *, timer: str | None = None, force: bool = False) -> Env:
+        """Have it stopped, and started again when it has stopped, perhaps asking for something else; `wait` waits for
+        that, but nobody has to. One that could never start again is not stopped, unless it is forced."""
+        return self._ask("POST", "/restart", {"set": dict(set or {}), "timer": timer, "force": force})
 
     def stop(self) -> Env:
         """Free its cards; what is installed in it stays."""

@@ -309,6 +309,7 @@ workplaces = sa.Table(
     sa.Column("stop_at", Seconds),  # the timer its owner set
     sa.Column("used_at", Seconds),  # when somebody last worked in it, through browser or SSH
     sa.Column("warned_at", Seconds),  # when its owner was told that it will be stopped soon
+    sa.Column("again", sa.Text),  # it is being stopped to be started again: with what
 )
 
 login_tries = sa.Table(

@@ -18,7 +18,7 @@ from gpuyard.domain.workload import ENDED, Attempt, Kind, Spec, State, StoryEven
 from gpuyard.store import codec
 from gpuyard.store.bulk import execute_many
 from gpuyard.store.feed import note_change, note_changes
-from gpuyard.store.schema import LIVE, replicas, workloads
+from gpuyard.store.schema import LIVE, replicas, workloads, workplaces
 from gpuyard.store.schema import attempts as attempt_rows
 from gpuyard.store.schema import story as story_lines
 from gpuyard.store.workload_changes import Changes
@@ -65,6 +65,9 @@ _AT_ONCE = 400  # ids in one query: well below what either database takes
 
 _insert_workload = sa.insert(workloads)
 _insert_story = sa.insert(story_lines)
+_wanted_of = sa.select(workloads.c.state, workloads.c.wanted, workloads.c.kind).where(
+    workloads.c.id == sa.bindparam("its_id")
+)
 _live_query = sa.select(*WORKLOAD_COLUMNS).where(sa.text(LIVE)).order_by(workloads.c.submitted_at, workloads.c.id)
 _live_versions = sa.select(workloads.c.id, workloads.c.version).where(sa.text(LIVE))
 _count_live = (
@@ -219,10 +222,13 @@ def _is_news(before: Code, now: Code) -> bool:
 
 
 def want(conn: sa.Connection, id: str, wanted: Wanted, by: str, now: float) -> bool:
-    """Write what the owner wants. False when there is no such workload or it has ended; control does the rest."""
-    row = conn.execute(sa.select(workloads.c.state, workloads.c.wanted).where(workloads.c.id == id)).first()
+    """Write what the owner wants. False when there is no such workload or it has ended; control does the rest.
+    The newest wish counts: of an environment that was to be started again once it has stopped, that is forgotten."""
+    row = conn.execute(_wanted_of, {"its_id": id}).first()
     if row is None or State(row.state) in ENDED:
         return False
+    if row.kind == Kind.ENV.value:
+        conn.execute(sa.update(workplaces).where(workplaces.c.workload_id == id).values(again=None))
     if row.wanted == wanted.value:
         return True
     values = {"wanted": wanted.value, "wanted_by": by, "wanted_at": now, "version": workloads.c.version + 1}
