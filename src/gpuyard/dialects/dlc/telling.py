@@ -110,18 +110,18 @@ def row(job: Told, now: datetime) -> list[str]:
 
 
 def job_json(job: Told, request_id: str, now: datetime, events: Iterable[Told] | None = None) -> str:
-    """`get job JOBID`, with the keys dlc has, in its order: that of the alphabet."""
-    data = _job(job, request_id, now)
+    """`get job JOBID`, with the keys dlc has."""
+    data = job_data(job, request_id, now)
     if events is not None:
         data["Events"] = [event(one) for one in events]
-    return as_json(dict(sorted(data.items())))
+    return as_json(data)
 
 
 def as_json(data: Any) -> str:
     return json.dumps(data, indent=3, ensure_ascii=False)
 
 
-def _job(job: Told, request_id: str, now: datetime) -> dict[str, Any]:
+def job_data(job: Told, request_id: str, now: datetime) -> dict[str, Any]:
     facts = (job.get("origin") or {}).get("facts", {})
     told, ended = status(job), instant(job["ended_at"])
     data = {
@@ -154,7 +154,8 @@ def _job(job: Told, request_id: str, now: datetime) -> dict[str, Any]:
         "WorkspaceId": workspace_id(str(job["group"])),
         "WorkspaceName": job["group"],
     }
-    return data | ({_TIME_OF_END[told]: ended} if told in _TIME_OF_END else {})
+    at_the_end = {_TIME_OF_END[told]: ended} if told in _TIME_OF_END else {}
+    return dict(sorted((data | at_the_end).items()))
 
 
 def reason_message(job: Told) -> str:

@@ -1,0 +1,30 @@
+"""From the endpoint, as people have it in their notes, to the address of the server.
+
+A host without a scheme is spoken to with https: a password is never sent unprotected because something was left out.
+Only this machine itself (localhost, 127.0.0.1) is spoken to with http, and what `--protocol http` or `http://` names.
+"""
+
+from __future__ import annotations
+
+from gpuyard.doors.dlc.saying import Failed
+from gpuyard.sdk.errors import YardApiError
+from gpuyard.sdk.finding import clean_url, is_loopback
+
+PROTOCOLS = ("http", "https")
+
+
+def address(endpoint: str, protocol: str = "") -> str:
+    """Raises Failed when it cannot be an address."""
+    if protocol and protocol not in PROTOCOLS:
+        raise Failed(f'invalid argument "{protocol}" for "--protocol" flag: expected http or https')
+    try:
+        if "://" in endpoint:
+            return clean_url(endpoint)
+        plain = clean_url(f"http://{endpoint}")
+        return plain if (protocol or ("http" if is_loopback(plain) else "https")) == "http" else secured(plain)
+    except YardApiError as problem:
+        raise Failed(f'invalid endpoint "{endpoint}"') from problem
+
+
+def secured(url: str) -> str:
+    return "https" + url.removeprefix("http")

@@ -1,0 +1,50 @@
+"""How dlc speaks: `[OK]`, `[WARN]`, and `[FAILED] code: 400, ... request id: UUID`."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+
+from gpuyard.sdk.errors import YardApiError
+
+BAD_REQUEST, UNAUTHORIZED, NOT_FOUND, UNAVAILABLE = 400, 401, 404, 503
+
+
+class Failed(Exception):
+    """What was asked cannot be done; told with a code, as HTTP has them."""
+
+    def __init__(self, text: str, code: int = BAD_REQUEST) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code
+
+
+def new_request_id() -> str:
+    return str(uuid.uuid4()).upper()
+
+
+def ok(text: str) -> None:
+    print(f"[OK] {text}")
+
+
+def warn(text: str) -> None:
+    """Beside the output, so that programs that read it are not disturbed."""
+    print(f"[WARN] {text}", file=sys.stderr)
+
+
+def failed(text: str, code: int, request_id: str = "") -> None:
+    print(f"[FAILED] code: {code}, {text} request id: {request_id or new_request_id()}", file=sys.stderr)
+
+
+def failure_of(refusal: YardApiError) -> Failed:
+    """What the server refused, all of it, in the door's own words where it knows them."""
+    told = [_sentence(str(p.facts.get("text") or p.message), p.facts.get("line")) for p in refusal.problems]
+    text = "; ".join(dict.fromkeys(told)) or str(refusal.facts.get("text") or refusal.message)
+    if refusal.status == UNAUTHORIZED:
+        text = f"{text} Log in with 'dlc config'."
+    return Failed(text, refusal.status or UNAVAILABLE)
+
+
+def _sentence(text: str, line: object) -> str:
+    """The server's sentences name their lines themselves; dlc's own words do not."""
+    return f"line {line}: {text}" if line and "line" not in text.lower() else text

@@ -1,0 +1,93 @@
+"""An interactive job: its output is shown as it comes, and its end is the end of the program.
+
+Ctrl-C leaves the job alone: it goes on, and `dlc stop job` stops it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from gpuyard.dialects.dlc import telling
+from gpuyard.doors.asking import Server
+from gpuyard.doors.dlc import asked
+from gpuyard.doors.dlc.saying import warn
+from gpuyard.sdk.errors import ServerUnreachable
+
+LOOK_SECONDS = 0.3
+PATIENCE_SECONDS = 600.0  # a server that is being restarted
+INTERRUPTED = 130
+
+
+def watch(server: Server, job: str) -> int:
+    try:
+        return _watch(server, job)
+    except KeyboardInterrupt:
+        warn(f"Job {job} goes on; stop it with: dlc stop job {job}")
+        return INTERRUPTED
+
+
+def _watch(server: Server, job: str) -> int:
+    last, shown = "", _Shown()
+    while True:
+        found = _patiently(server, job)
+        status = telling.status(found)
+        if status != last and status not in telling.ENDED:
+            print(f"Job {job} is [{status}]", flush=True)
+            last = status
+        is_over = shown.more(server, found)
+        if status in telling.ENDED and is_over:
+            print(f"Job {job} is [{status}]", flush=True)
+            return _exit_code(found, status)
+        time.sleep(LOOK_SECONDS)
+
+
+def _exit_code(job: dict[str, Any], status: str) -> int:
+    if status == "Succeeded":
+        return 0
+    code = job["exit_code"]
+    return code if isinstance(code, int) and 0 < code < 256 else 1
+
+
+def _patiently(server: Server, job: str) -> dict[str, Any]:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return asked.job(server, job)
+        except ServerUnreachable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(LOOK_SECONDS)
+
+
+class _Shown:
+    """How much of the output of the first replica has been shown; every attempt has its own."""
+
+    def __init__(self) -> None:
+        self._attempt, self._offset = 0, 0
+
+    def more(self, server: Server, job: dict[str, Any]) -> bool:
+        """Show what is new. True when nothing more will come of this attempt."""
+        attempt = int(job["attempt"])
+        if attempt == 0:
+            return True
+        if attempt != self._attempt:
+            self._attempt, self._offset = attempt, 0
+        while True:
+            try:
+                data, self._offset, is_over = read_log(server, str(job["id"]), attempt=attempt, offset=self._offset)
+            except ServerUnreachable:
+                return False
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+            if not data:
+                return is_over
+
+
+def read_log(server: Server, id: str, **params: Any) -> tuple[bytes, int, bool]:
+    """Some of a log, the offset to go on with, and whether nothing more will come after that."""
+    with server.stream(f"/workloads/{id}/logs", **params) as answer:
+        data: bytes = answer.read()
+        end, size = int(answer.headers["X-Log-End"]), int(answer.headers["X-Log-Size"])
+        return data, end, answer.headers["X-Log-Ended"] == "true" and end >= size
