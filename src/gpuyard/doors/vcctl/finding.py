@@ -1,0 +1,44 @@
+"""The server, and the job or queue that is meant."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gpuyard.dialects.volcano.names import job_name
+from gpuyard.dialects.volcano.telling import NAMESPACE, namespace
+from gpuyard.doors.asking import Refusal, Server, in_path
+from gpuyard.doors.cobra import Given
+from gpuyard.doors.vcctl.failing import JOBS, not_found
+
+_ENDED = frozenset({"succeeded", "failed", "stopped"})
+_ID = re.compile(r"[a-z][a-z0-9]{9}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+MOST_OF_ONE_NAME = 100
+
+
+def server_of(given: Given) -> Server:
+    """`--master` is the address of the server. A kubeconfig is accepted, and means nothing."""
+    return Server.found(given.text("master") or None)
+
+
+def find_job(server: Server, given: Given) -> dict[str, Any]:
+    """The one of this name: one's own before others', live before ended, the newest of them. An id will do too."""
+    written = given.text("name")
+    name = job_name(written)
+    wanted = given.text("namespace") or NAMESPACE
+    if _NAME.fullmatch(name):
+        for mine in (True, False):
+            page = server.get("/workloads", name=name, kind="job", mine=mine, limit=MOST_OF_ONE_NAME)
+            found = [item for item in page["items"] if namespace(item) == wanted]
+            if found:
+                return next((item for item in found if item["state"] not in _ENDED), found[0])
+    if _ID.fullmatch(written):
+        try:
+            item: dict[str, Any] = server.get(f"/workloads/{in_path(written)}")
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+        else:
+            return item
+    raise not_found(JOBS, written)

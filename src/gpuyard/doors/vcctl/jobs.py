@@ -1,0 +1,106 @@
+"""The commands about jobs, but for their logs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gpuyard.dialects.volcano import documents, telling
+from gpuyard.doors.asking import Server, in_path
+from gpuyard.doors.cobra import Given
+from gpuyard.doors.vcctl.failing import JOBS, Failure, already_exists, note
+from gpuyard.doors.vcctl.files import job_of_flags, read_file
+from gpuyard.doors.vcctl.finding import find_job, server_of
+
+DIALECT = "volcano"
+MOST_LISTED = 10_000  # of the newest; a cluster that holds more ended jobs is not helped by all of them
+
+
+def create(given: Given) -> None:
+    if not given.text("filename"):
+        raise Failure("yaml file (specified by --filename or -f) is mandatory to create a job")
+    _submit_file(given, "submit")
+
+
+def run(given: Given) -> None:
+    if given.text("filename"):
+        _submit_file(given, "run")
+        return
+    if not given.text("name"):
+        raise Failure("job name cannot be left blank")
+    _submit(server_of(given), job_of_flags(given), "run")
+
+
+def _submit_file(given: Given, verb: str) -> None:
+    """Of several documents none is submitted before all could be read."""
+    several = documents.split(read_file(given.text("filename")))
+    server = server_of(given)
+    if len(several) > 1:
+        names = [server.post_text("/read", text, dialect=DIALECT)["job"]["name"] for text in several]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise already_exists(JOBS, twice)
+    for text in several:
+        _submit(server, text, verb)
+
+
+def _submit(server: Server, text: str, verb: str) -> None:
+    answer = server.post_text("/workloads", text, key=os.urandom(16).hex(), dialect=DIALECT)
+    print(f"{verb} job {answer['name']} successfully")
+    note([*answer["notes"], *answer["warnings"]])
+
+
+def list_jobs(given: Given) -> None:
+    everywhere = given.is_set("all-namespaces")
+    wanted = given.text("namespace") or telling.NAMESPACE
+    found: list[dict[str, Any]] = []
+    with server_of(given) as server:
+        for item in server.every("/workloads", kind="job", group=given.text("queue") or None):
+            if everywhere or telling.namespace(item) == wanted:
+                found.append(item)
+            if len(found) == MOST_LISTED:
+                break
+    if not found:
+        print(telling.NOTHING_FOUND)
+        return
+    found.sort(key=lambda item: (telling.namespace(item), item["name"], item["submitted_at"]))
+    is_ours = given.text("scheduler") in ("", telling.SCHEDULER)
+    shown = [item for item in found if is_ours and given.text("selector") in item["name"]]
+    print(telling.job_table(found, shown=shown, with_namespaces=everywhere))
+
+
+def view(given: Given) -> None:
+    from datetime import UTC, datetime
+
+    from gpuyard.dialects.volcano.viewing import age, job_view
+
+    if not given.text("name"):
+        raise Failure("job name (specified by --name or -N) is mandatory to view a particular job")
+    server = server_of(given)
+    at = f"/workloads/{in_path(find_job(server, given)['id'])}"
+    events = server.get(f"{at}/events")["items"]
+    now = datetime.now(UTC)
+    ages = [age((now - datetime.fromisoformat(event["at"])).total_seconds()) for event in events]
+    print(job_view(server.get(at), server.get(f"{at}/file"), events, ages))
+
+
+def delete(given: Given) -> None:
+    job = _meant(given, "delete")
+    server_of(given).delete(f"/workloads/{in_path(job['id'])}")
+    print(f"delete job {job['name']} successfully")
+
+
+def suspend(given: Given) -> None:
+    job = _meant(given, "suspend")
+    server_of(given).post(f"/workloads/{in_path(job['id'])}/pause")
+
+
+def resume(given: Given) -> None:
+    job = _meant(given, "resume")
+    server_of(given).post(f"/workloads/{in_path(job['id'])}/resume")
+
+
+def _meant(given: Given, verb: str) -> dict[str, Any]:
+    if not given.text("name"):
+        raise Failure(f"job name is mandatory to {verb} a particular job")
+    return find_job(server_of(given), given)
