@@ -119,12 +119,7 @@ class Live:
                 await asyncio.wait_for(self._woken.wait(), WAIT_SECONDS)
             self._woken.clear()
             try:
-                batch = await asyncio.to_thread(self._look)
-            except FeedTooOld:
-                await asyncio.to_thread(self._look_at_everything)
-                self._batches.clear()
-                self._oldest = self._position
-                continue
+                batch = await self._next()
             except Exception:  # a busy store, or a mistake of ours: pages must hear of the next change all the same
                 _log.exception("no news for open pages")
                 await asyncio.sleep(WAIT_SECONDS)
@@ -132,6 +127,16 @@ class Live:
             if batch is not None:
                 await self._publish(batch)
                 await asyncio.sleep(GATHER_SECONDS)
+
+    async def _next(self) -> Batch | None:
+        """What changed since; after too long a sleep all is looked at anew, and listeners are told to do so too."""
+        try:
+            return await asyncio.to_thread(self._look)
+        except FeedTooOld:
+            await asyncio.to_thread(self._look_at_everything)
+            self._batches.clear()
+            self._oldest = self._position
+            return None
 
     async def _publish(self, batch: Batch) -> None:
         async with self._ready:

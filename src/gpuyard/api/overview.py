@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request, Response
@@ -144,7 +145,7 @@ class Listening(StreamingResponse):
                 await self._live.wait(seen)
 
     async def _may_stay(self, rounds: int) -> bool:
-        """A stream outlives its request, so the right to it is looked at again and again."""
+        """A stream outlives its request, so what the listener may know is looked at again and again."""
         if rounds % int(CHECK_RIGHTS_SECONDS):
             return True
         access = self._caller.parts.access
@@ -153,6 +154,7 @@ class Listening(StreamingResponse):
                 actor = await self._followers.in_thread(access.authenticate, self._credentials)
             except YardError:
                 return False
+        self._caller = replace(self._caller, actor=actor)
         return rights.may(actor, Action.SEE_CLUSTER, None)
 
     def _told(self, batch: Batch) -> dict[str, Any]:
