@@ -16,6 +16,7 @@ export interface Span {
 }
 
 export const PLAIN: Style = Object.freeze({});
+export const MOST_SPANS = 400; // in a line; nobody reads more colours, but a page would choke on them
 
 // CSI, OSC and the other strings (ended by BEL or ST), and two-character escapes. What is cut off at the end counts too.
 // eslint-disable-next-line no-control-regex
@@ -38,11 +39,12 @@ export function spans(line: string, start: Style = PLAIN): { spans: Span[]; end:
   let style = start;
   let last = 0;
   for (const match of line.matchAll(ESCAPE)) {
+    if (found.length >= MOST_SPANS) break;
     if (match.index > last) found.push({ text: clean(line.slice(last, match.index)), style });
     last = match.index + match[0].length;
     if ((match[2] ?? match[4]) === "m") style = restyled(style, match[1] ?? match[3] ?? "");
   }
-  if (last < line.length) found.push({ text: clean(line.slice(last)), style });
+  if (last < line.length) found.push({ text: plain(line.slice(last)), style });
   return { spans: found.filter((span) => span.text !== ""), end: style };
 }
 
@@ -68,7 +70,7 @@ function restyled(style: Style, said: string): Style {
   for (let at = 0; at < codes.length; at += 1) {
     const code = codes[at] ?? 0;
     if (code === 38 || code === 48) {
-      const [colour, taken] = extended(codes.slice(at + 1));
+      const [colour, taken] = extended(codes.slice(at + 1, at + 5), codes.length);
       at += taken;
       if (colour) now = { ...now, [code === 38 ? "fg" : "bg"]: colour };
     } else now = SIMPLE[code]?.(now) ?? basic(now, code);
@@ -87,11 +89,12 @@ function basic(style: Style, code: number): Style {
 /** The sixteen colours have shades for light and dark ground; see logs.css. */
 const named = (index: number): string => `var(--ansi-${index})`;
 
-function extended(codes: number[]): [string | null, number] {
+/** The colour that these say, and how many of them; of what is not known all the rest is left out. */
+function extended(codes: number[], all: number): [string | null, number] {
   const [kind = 0, a = 0, b = 0, c = 0] = codes;
   if (kind === 5) return [palette(a), 2];
   if (kind === 2) return [[a, b, c].every(isByte) ? `rgb(${a}, ${b}, ${c})` : null, 4];
-  return [null, codes.length];
+  return [null, all];
 }
 
 const isByte = (n: number): boolean => Number.isInteger(n) && n >= 0 && n <= 255;

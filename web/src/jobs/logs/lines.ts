@@ -3,15 +3,17 @@
 const LONGEST_UNSETTLED = 8192;
 export const LONGEST_SHOWN = 10_000;
 
-/** Progress bars write a line again and again from its beginning; the last state of it is the line. */
+/** Progress bars write a line again and again from its beginning; the last state of it is the line.
+
+Seen from the last state backwards: of what was there before, only what reaches further shows. So it takes no longer than the line is long. */
 export function overwritten(line: string): string {
   if (!line.includes("\r")) return line;
+  const parts = line.split("\r").filter((part) => part !== "");
+  // Escapes take no room on the screen, so what they stand in cannot be laid over by counting: it begins anew.
+  const anew = parts.findLastIndex((part) => part.includes("\x1b"));
+  if (anew >= 0 && anew === parts.length - 1) return parts[anew] ?? "";
   let shown = "";
-  for (const part of line.split("\r")) {
-    if (part === "") continue;
-    // Escapes take no room on the screen, so what they stand in cannot be laid over by counting.
-    shown = part.includes("\x1b") || shown.includes("\x1b") ? part : part + shown.slice(part.length);
-  }
+  for (let at = parts.length - 1; at > anew; at -= 1) shown += (parts[at] ?? "").slice(shown.length);
   return shown;
 }
 

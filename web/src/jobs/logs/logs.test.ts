@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { plain, spans } from "./ansi";
+import { MOST_SPANS, plain, spans } from "./ansi";
 import { linesOf, overwritten, settled } from "./lines";
 import { LogWindow, MOST_LINES } from "./window";
 
@@ -39,6 +39,14 @@ describe("colours", () => {
     expect(spans(`${ESC}[31;1mred`).spans[0]?.style.fg).toBe("var(--ansi-1)");
   });
 
+  it("are read in one go however many a line asks for, and shown as far as anybody could tell them apart", () => {
+    const asked = spans(`${ESC}[${"38;5;1;".repeat(40_000)}4mx`);
+    expect(asked.spans).toEqual([{ text: "x", style: { fg: "var(--ansi-1)", underline: true } }]);
+    const motley = spans(`${ESC}[31ma${ESC}[32mb`.repeat(20_000)).spans;
+    expect(motley.length).toBeLessThanOrEqual(MOST_SPANS + 1);
+    expect(motley.map((span) => span.text).join("")).toBe("ab".repeat(20_000));
+  });
+
   it("leave markup as the text it is", () => {
     expect(plain("<img src=x onerror=alert(1)>")).toBe("<img src=x onerror=alert(1)>");
   });
@@ -50,6 +58,12 @@ describe("lines that are written over", () => {
     expect(overwritten("downloading\rdone")).toBe("doneloading");
     expect(overwritten("windows line\r")).toBe("windows line");
     expect(overwritten(`x\r${ESC}[Kdone`)).toBe(`${ESC}[Kdone`);
+    expect(overwritten(`${ESC}[31mlonger\rab\rc`)).toBe("cb");
+    expect(overwritten("\r\r")).toBe("");
+  });
+
+  it("take no longer than they are long, though each state be laid over a long one", () => {
+    expect(overwritten("X".repeat(150_000) + "\rab\rc".repeat(20_000))).toBe(`cb${"X".repeat(149_998)}`);
   });
 
   it("stay short however long it goes on", () => {
