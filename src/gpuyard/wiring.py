@@ -264,6 +264,8 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         why=view.why,
         before=view.before,
         holding=view.holding,
+        held=view.held,
+        nodes=view.nodes,
         line=view.line,
         compare=view.compare,
         shares=shares,

@@ -174,6 +174,8 @@ def make_parts(folder: Path, clock: Clock, stopping: list[bool], **changes: Any)
         why=view.why,
         before=view.before,
         holding=view.holding,
+        held=view.held,
+        nodes=view.nodes,
         line=view.line,
         compare=view.compare,
         shares=Shares(folder / "files" / "share"),

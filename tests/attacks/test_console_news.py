@@ -19,6 +19,7 @@ from gpuyard.domain.workload import Workload
 from gpuyard.store import workloads
 from gpuyard.store.database import Database
 from gpuyard.store.feed import newest_change, note_changes, prune
+from gpuyard.world.view import View
 
 SECONDS = 30.0
 
@@ -54,13 +55,14 @@ def test_a_store_that_fails_just_when_all_is_looked_at_anew_does_not_silence_the
     database = Database.open(f"sqlite:///{tmp_path / 'gpuyard.db'}")
     troubles: list[Unavailable] = []
 
-    def holding() -> list[Workload]:
-        if troubles:
-            raise troubles.pop()
-        return []
+    class Failing(View):
+        def holding(self) -> list[Workload]:
+            if troubles:
+                raise troubles.pop()
+            return super().holding()
 
     async def follow() -> None:
-        live = Live(database, holding)
+        live = Live(database, Failing(database, time.time))
         async with live.listening():
             troubles.append(Unavailable(because(Code.STORE_FULL)))
             sleep_too_long(database)

@@ -29,6 +29,15 @@ def test_machines_are_read_back_and_only_what_changed_is_told(database: Database
         assert [(change.kind, change.id) for change in changes_since(conn, position)] == [("node", "b")]
 
 
+def test_some_machines_are_read_as_all_are(database: Database) -> None:
+    with database.write() as conn:
+        nodes.save(conn, [a_node(name, 2) for name in ("c", "a", "b")], 1.0)
+        nodes.set_cordoned(conn, "c", True)
+        nodes.set_labels(conn, "a", {"zone": "north"})
+        assert nodes.some(conn, ["c", "never", "a"]) == [nodes.all(conn)[0], nodes.all(conn)[2]]
+        assert nodes.some(conn, []) == []
+
+
 def test_the_images_a_machine_holds_are_part_of_what_is_known_of_it(database: Database) -> None:
     a, b = a_node("a", 2), replace(a_node("b", 2), images=("docker.io/library/python:3.12", "localhost/ours:latest"))
     with database.write() as conn:

@@ -95,7 +95,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.crowd = Crowd(parts.limits.live_workloads_per_user)
     app.state.uploads = Uploads(parts.limits)
     app.state.followers = Followers(parts.limits.followers_per_user, parts.limits.followers)
-    app.state.live = Live(parts.database, parts.holding)
+    app.state.live = Live(parts.database, parts)
     answer_errors(app)
     app.add_middleware(Console, frames=lambda: frame_sources(parts.data))
     app.add_middleware(Front, hosts=parts.hosts, tls=parts.tls, limits=parts.limits)

@@ -6,13 +6,13 @@ told to everyone who looks, each as they may see it: whose work it is, is for th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
-from gpuyard.api import views
 from gpuyard.api.views import from_milli
-from gpuyard.domain.cluster import Node
+from gpuyard.domain.cluster import Allotment, Node
 from gpuyard.domain.resources import WHOLE_CARD
 from gpuyard.domain.workload import Workload
 
@@ -27,9 +27,10 @@ class Row:
     cpu_milli: int = 0
     memory: int = 0
     cards: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)  # index -> (workload, milli)
-    states: tuple[str, ...] = ()  # of the work on it: a change of these changes the picture too
+    states: Mapping[str, str] = field(default_factory=dict)  # of all work on it: their change is one of the picture
 
     def works(self) -> set[str]:
+        """Those that are shown: the ones with cards."""
         return {id for given in self.cards.values() for id, _ in given}
 
 
@@ -40,29 +41,77 @@ class Board:
     rows: Mapping[str, Row]
     works: Mapping[str, Workload]
 
-    def different_from(self, before: Board) -> list[str]:
-        """Names of the machines that look different, and of those that are gone."""
-        changed = [name for name, row in self.rows.items() if before.rows.get(name) != row]
-        return changed + [name for name in before.rows if name not in self.rows]
-
 
 def make_board(nodes: Iterable[Node], holding: Sequence[Workload]) -> Board:
-    given: dict[str, dict[int, list[tuple[str, int]]]] = {}
-    states: dict[str, list[str]] = {}
-    used = views.use_by_node(holding)
-    for workload in holding:
-        for replica in workload.attempt.replicas if workload.attempt else ():
-            place = replica.allotment
-            cells = given.setdefault(place.node, {})
-            states.setdefault(place.node, []).append(f"{workload.id} {workload.state.value}")
-            for share in place.cards:
-                cells.setdefault(share.index, []).append((workload.id, share.milli))
-    rows = {}
-    for node in nodes:
-        cells, use = given.get(node.name, {}), used.get(node.name) or views.NodeUse()
-        cards = {index: tuple(works) for index, works in cells.items()}
-        rows[node.name] = Row(node, use.cpu_milli, use.memory, cards, tuple(sorted(states.get(node.name, ()))))
-    return Board(rows, {workload.id: workload for workload in holding})
+    return Board(_rows(nodes, holding), {workload.id: workload for workload in holding})
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What may be different from what a board shows: machines by name, workloads by id, and those of them that hold."""
+
+    machines: Collection[str]
+    ids: Collection[str]
+    held: Mapping[str, Workload]
+
+
+def renewed(board: Board, nodes: Iterable[Node], changed: Changed) -> tuple[Board, list[str]]:
+    """The board afterwards, made anew where something changed, and the names of the machines that look different."""
+    names = _touched(board, changed)
+    if not names:
+        return board, []
+    works = {**board.works, **changed.held}
+    for id in changed.ids:
+        if id not in changed.held:
+            works.pop(id, None)
+    on_them = {id for name in names if name in board.rows for id in board.rows[name].states} | changed.held.keys()
+    if not names <= board.rows.keys():  # a machine that was not there: work may have been waiting for it to come back
+        on_them = set(works)
+    rows = {name: row for name, row in board.rows.items() if name not in names}
+    rows |= _rows([node for node in nodes if node.name in names], [works[id] for id in on_them if id in works])
+    return Board(rows, works), [name for name in sorted(names) if board.rows.get(name) != rows.get(name)]
+
+
+def _touched(board: Board, changed: Changed) -> set[str]:
+    """The machines that changed, and those on which changed work was or is now."""
+    before = [board.works[id] for id in changed.ids if id in board.works]
+    places = (place for workload in (*before, *changed.held.values()) for place in _places(workload))
+    return {*changed.machines, *(place.node for place in places)}
+
+
+def _rows(nodes: Iterable[Node], holding: Iterable[Workload]) -> dict[str, Row]:
+    """What these workloads use of these machines; that they use others as well does not matter here."""
+    uses = {node.name: _Use(node) for node in nodes}
+    for workload in sorted(holding, key=attrgetter("submitted_at", "id")):  # rows that hold the same look the same
+        for place in _places(workload):
+            if place.node in uses:
+                uses[place.node].add(workload, place)
+    return {name: use.row() for name, use in uses.items()}
+
+
+def _places(workload: Workload) -> Iterator[Allotment]:
+    return (replica.allotment for replica in workload.attempt.replicas) if workload.attempt else iter(())
+
+
+class _Use:
+    """A row in the making."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._cpu_milli = self._memory = 0
+        self._cards: dict[int, list[tuple[str, int]]] = {}
+        self._states: dict[str, str] = {}
+
+    def add(self, workload: Workload, place: Allotment) -> None:
+        self._cpu_milli += place.cpu_milli
+        self._memory += place.memory
+        self._states[workload.id] = workload.state.value
+        for share in place.cards:
+            self._cards.setdefault(share.index, []).append((workload.id, share.milli))
+
+    def row(self) -> Row:
+        cards = {index: tuple(works) for index, works in self._cards.items()}
+        return Row(self._node, self._cpu_milli, self._memory, cards, self._states)
 
 
 def show_rows(board: Board, names: Iterable[str]) -> list[dict[str, Any]]:

@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol
 
-from gpuyard.api.board import Board, make_board
+from gpuyard.api.board import Board, Changed, make_board, renewed
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.workload import Workload
 from gpuyard.store import nodes, workloads
@@ -48,17 +49,27 @@ class Batch:
     board: Board
 
 
+class World(Protocol):
+    """What the board is made of, as it is now."""
+
+    def nodes(self) -> Sequence[Node]: ...
+
+    def holding(self) -> Sequence[Workload]: ...
+
+    def held(self, ids: Iterable[str], /) -> Mapping[str, Workload]:
+        """Those of these workloads that hold cards or cores."""
+
+
 class Live:
     """Belongs to one event loop."""
 
-    def __init__(self, database: Database, holding: Callable[[], Sequence[Workload]]) -> None:
+    def __init__(self, database: Database, world: World) -> None:
         self._database = database
-        self._holding = holding
+        self._world = world
         self._batches: deque[Batch] = deque(maxlen=KEPT)
         self._position = 0
         self._oldest = 0  # news after this number are kept
         self._board = EMPTY
-        self._nodes: Sequence[Node] = ()
         self._listeners = 0
         self._beginning = asyncio.Lock()  # two pages may be the first
         self._ready = asyncio.Condition()
@@ -149,8 +160,7 @@ class Live:
     def _look_at_everything(self) -> None:
         with self._database.read() as conn:
             self._position = newest_change(conn)
-            self._nodes = nodes.all(conn)
-        self._board = make_board(self._nodes, self._holding())
+        self._board = make_board(self._world.nodes(), self._world.holding())
 
     def _look(self) -> Batch | None:
         with self._database.read() as conn:
@@ -158,14 +168,12 @@ class Live:
             if not changes:
                 return None
             by_kind = _by_kind(changes)
-            if nodes.KIND in by_kind:
-                self._nodes = nodes.all(conn)
-            ids = by_kind.get(workloads.KIND, ())
+            ids = by_kind.get(workloads.KIND, [])
             whose = [Whose(*row) for row in workloads.whose(conn, ids[:MOST_WORKLOADS])]
-        board = make_board(self._nodes, self._holding())
+        changed = Changed(by_kind.get(nodes.KIND, ()), ids, self._world.held(ids))
+        board, machines = renewed(self._board, self._world.nodes(), changed)
         others = frozenset(by_kind) - {workloads.KIND, nodes.KIND}
-        machines = tuple(board.different_from(self._board))
-        return Batch(changes[-1].seq, tuple(whose), len(ids) > MOST_WORKLOADS, machines, others, board)
+        return Batch(changes[-1].seq, tuple(whose), len(ids) > MOST_WORKLOADS, tuple(machines), others, board)
 
 
 def _by_kind(changes: Sequence[Change]) -> Mapping[str, list[str]]:

@@ -21,7 +21,6 @@ from gpuyard.api.guard import Caller, Doors, credentials_of, needs
 from gpuyard.api.live import Batch, Live
 from gpuyard.domain.errors import YardError
 from gpuyard.domain.workload import Workload
-from gpuyard.store import nodes
 
 doors = Doors(prefix="/api/v1", tags=["overview"])
 Seeing = Annotated[Caller, needs(Action.SEE_CLUSTER)]
@@ -31,9 +30,7 @@ AGAIN_MILLISECONDS = 1000  # after a lost connection, browsers come back after t
 @doors.get("/board", response_model=overview_models.BoardOut)
 def board(caller: Seeing) -> JSONResponse:
     """Every machine as a row, every card as a cell with the work on it. Foreign work has no names."""
-    with caller.parts.database.read() as conn:
-        found = nodes.all(conn)
-    whole = make_board(found, caller.parts.holding())
+    whole = make_board(caller.parts.nodes(), caller.parts.holding())
     use = _card_use(caller)
     answer = {
         "nodes": show_rows(whole, whole.rows),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from gpuyard.access.service import Access
+from gpuyard.domain.cluster import Node
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.workload import Mount, Workload
 from gpuyard.engines.seam import KeepsImages, KeepsLogs
@@ -73,6 +74,10 @@ class Parts:
     """Which of two came first, and by which rule."""
     holding: Callable[[], Sequence[Workload]]
     """The workloads that have cards or cores now."""
+    held: Callable[[Iterable[str]], Mapping[str, Workload]]
+    """Those of these that have cards or cores now."""
+    nodes: Callable[[], Sequence[Node]]
+    """Every machine, by name."""
     line: Callable[[], Sequence[Workload]]
     """Those that wait, in the order in which they are asked."""
     compare: Callable[[Policy], Comparison]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +17,8 @@ from gpuyard.store.schema import cordons, node_labels, nodes
 
 KIND = "node"
 
+_equipment = lru_cache(maxsize=1024)(codec.equipment_from_text)  # many machines are alike, and few change
+_by_name = nodes.c.name.in_(sa.bindparam("names", expanding=True))
 _update = (
     sa.update(nodes)
     .where(nodes.c.name == sa.bindparam("its_name"))
@@ -24,13 +28,17 @@ _update = (
 
 def all(conn: sa.Connection) -> list[Node]:
     """Every machine, by name, with its labels. A well one that is not to get new work shows as cordoned."""
-    kept_back, labels = cordoned(conn), _labels(conn)
-    return [_as_wished(_read(row), row.name in kept_back, labels.get(row.name, ())) for row in conn.execute(_select())]
+    return _found(conn, sa.select(nodes), {})
+
+
+def some(conn: sa.Connection, names: Sequence[str]) -> list[Node]:
+    """Those of these machines that there are, as in `all`."""
+    return _found(conn, sa.select(nodes).where(_by_name), {"names": list(names)})
 
 
 def save(conn: sa.Connection, seen: Sequence[Node], now: float) -> list[str]:
     """Remember what the engine sees. Only machines that changed are written and told; returns their names."""
-    known = {row.name: _read(row) for row in conn.execute(_select())}
+    known = {row.name: _read(row) for row in conn.execute(sa.select(nodes))}
     changed = [node for node in seen if known.get(node.name) != replace(node, labels=())]
     new = [_row(node, now) for node in changed if node.name not in known]
     if new:
@@ -96,8 +104,12 @@ def _labels(conn: sa.Connection) -> dict[str, tuple[tuple[str, str], ...]]:
     return found
 
 
-def _select() -> sa.Select[Any]:
-    return sa.select(nodes).order_by(nodes.c.name)
+def _found(conn: sa.Connection, query: sa.Select[Any], which: Mapping[str, Any]) -> list[Node]:
+    """Put in order here: databases differ in what they hold to be the order of names."""
+    kept_back, labels = cordoned(conn), _labels(conn)
+    rows = conn.execute(query, which)
+    read = [_as_wished(_read(row), row.name in kept_back, labels.get(row.name, ())) for row in rows]
+    return sorted(read, key=attrgetter("name"))
 
 
 def _as_wished(node: Node, cordoned: bool, labels: tuple[tuple[str, str], ...]) -> Node:
@@ -106,7 +118,7 @@ def _as_wished(node: Node, cordoned: bool, labels: tuple[tuple[str, str], ...]) 
 
 
 def _read(row: Any) -> Node:
-    cards, images = codec.equipment_from_text(row.cards)
+    cards, images = _equipment(row.cards)
     return Node(row.name, row.cpu_milli, row.memory, cards, NodeState(row.state), images=images)
 
 

@@ -184,8 +184,8 @@ class Picture:
         ids = {change.id for change in changes if change.kind == "workload"}
         if ids:
             self._take_in_workloads(conn, sorted(ids))
-        if "node" in kinds:
-            self._reload_cluster(conn)
+        if machines := sorted({change.id for change in changes if change.kind == node_rows.KIND}):
+            self._take_in_nodes(conn, machines)
         if kinds & {"group", "user"}:
             self._reload_people(conn)
         if "policy" in kinds:
@@ -223,11 +223,20 @@ class Picture:
             self.policy = policy
             self.close_books()
 
+    def _take_in_nodes(self, conn: Connection, names: Sequence[str]) -> None:
+        known = {node.name: node for node in self.nodes}
+        for name in names:
+            known.pop(name, None)
+        known.update((node.name, node) for node in node_rows.some(conn, names))
+        self._put_nodes(tuple(known[name] for name in sorted(known)))
+
     def _reload_cluster(self, conn: Connection) -> None:
-        nodes = tuple(node_rows.all(conn))
+        self._put_nodes(tuple(node_rows.all(conn)))
+
+    def _put_nodes(self, nodes: tuple[Node, ...]) -> None:
         if nodes == self.nodes:
             return
-        if self._books is not None and _but_for_images(nodes) == _but_for_images(self.nodes):
+        if self._books is not None and _alike_but_for_images(nodes, self.nodes):
             self._books.renew_images(nodes)
         else:
             self.close_books()
@@ -241,6 +250,8 @@ class Picture:
             self.close_books()
 
 
-def _but_for_images(nodes: Iterable[Node]) -> list[Node]:
+def _alike_but_for_images(nodes: Sequence[Node], before: Sequence[Node]) -> bool:
     """Images come and go all the time, and no books need to be made anew for them."""
-    return [replace(node, images=()) for node in nodes]
+    return len(nodes) == len(before) and all(
+        one is other or replace(one, images=other.images) == other for one, other in zip(nodes, before, strict=True)
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gpuyard.domain.cluster import Node
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling.before import Answer, Past, before
@@ -70,6 +71,19 @@ class View:
         with self._lock:
             self._follow()
             return [w for w in self._picture.live.values() if w.holds_resources]
+
+    def held(self, ids: Iterable[str]) -> Mapping[str, Workload]:
+        """Those of these workloads that have cards or cores now."""
+        with self._lock:
+            self._follow()
+            found = (self._picture.live.get(id) for id in ids)
+            return {workload.id: workload for workload in found if workload is not None and workload.holds_resources}
+
+    def nodes(self) -> Sequence[Node]:
+        """Every machine, by name."""
+        with self._lock:
+            self._follow()
+            return self._picture.nodes
 
     def line(self) -> list[Workload]:
         """Those that wait, in the order in which they are asked. What can never start is not among them."""

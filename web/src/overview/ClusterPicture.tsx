@@ -4,7 +4,7 @@ import { useLook } from "@/look/theme";
 import { useWords } from "@/words";
 import { type Board, DARK, inNameOrder, LIGHT, namesOn, tonesOf, type View } from "./board";
 import { CardDetail, useCardSentence } from "./CardDetail";
-import { draw } from "./draw";
+import { draw, type Picture } from "./draw";
 import { cornerOf, layOut, moved, type Spot, spotAt } from "./layout";
 import { overviewWords } from "./words";
 
@@ -27,6 +27,14 @@ function useWidth(): [React.RefObject<HTMLDivElement | null>, number] {
   return [box, width];
 }
 
+/** A canvas that is given a size, be it the same, is empty afterwards. */
+function resized(canvas: HTMLCanvasElement, width: number, height: number): boolean {
+  if (canvas.width === width && canvas.height === height) return false;
+  canvas.width = width;
+  canvas.height = height;
+  return true;
+}
+
 interface Marked extends Spot {
   pinned: boolean;
 }
@@ -37,6 +45,7 @@ export function ClusterPicture({ board, view, only }: { board: Board; view: View
   const { dark } = useLook();
   const [box, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
+  const drawn = useRef<Picture | null>(null);
   const [marked, setMarked] = useState<Marked | null>(null);
   const nodes = useMemo(() => inNameOrder(board.nodes), [board.nodes]);
   const layout = useMemo(() => layOut(nodes, width), [nodes, width]);
@@ -47,13 +56,12 @@ export function ClusterPicture({ board, view, only }: { board: Board; view: View
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string) => style.getPropertyValue(name).trim();
     const scale = window.devicePixelRatio || 1;
-    if (canvas.current) {
-      canvas.current.width = Math.round(layout.width * scale);
-      canvas.current.height = Math.round(layout.height * scale);
-    }
+    if (resized(context.canvas, Math.round(layout.width * scale), Math.round(layout.height * scale))) drawn.current = null;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     const palette = dark ? DARK : LIGHT;
-    draw(context, { board, nodes, layout, view, palette, tones: tonesOf(namesOn(board), palette.owners), text: colour("--text"), quiet: colour("--quiet"), warn: colour("--warn"), spot: marked, only });
+    const picture: Picture = { board, nodes, layout, view, palette, tones: tonesOf(namesOn(board), palette.owners), text: colour("--text"), quiet: colour("--quiet"), warn: colour("--warn"), spot: marked, only };
+    draw(context, picture, drawn.current);
+    drawn.current = picture;
     canvas.current?.setAttribute("data-drawn", String(performance.now()));
   }, [board, nodes, layout, view, dark, marked, only, width]);
 

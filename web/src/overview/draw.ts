@@ -1,4 +1,4 @@
-/** The picture itself, drawn on a canvas: eight thousand cards take a few milliseconds. */
+/** The picture itself, drawn on a canvas: of eight thousand cards, those of machines that look different. */
 import { type Board, type BoardNode, colourOf, conditionOf, ownerOf, type Palette, type View } from "./board";
 import { cornerOf, type Layout, type Spot } from "./layout";
 
@@ -16,29 +16,48 @@ export interface Picture {
   only: string | null | undefined; // whose cards stand out; undefined: everybody's
 }
 
-export function draw(context: CanvasRenderingContext2D, picture: Picture): void {
+/** The places of the machines to draw over what was drawn before; null when everything is to be drawn. */
+export function changedRows(picture: Picture, before: Picture | null): number[] | null {
+  if (!before || picture.nodes.length !== before.nodes.length || picture.board.percent !== before.board.percent) return null;
+  if (JSON.stringify(picture.layout) !== JSON.stringify(before.layout)) return null;
+  for (const key of ["view", "palette", "text", "quiet", "warn", "spot", "only"] as const) if (picture[key] !== before[key]) return null;
+  if (picture.tones.size !== before.tones.size || [...picture.tones].some(([name, tone]) => before.tones.get(name) !== tone)) return null;
+  return picture.nodes.flatMap((node, place) => (node === before.nodes[place] ? [] : [place]));
+}
+
+export function draw(context: CanvasRenderingContext2D, picture: Picture, before: Picture | null): void {
   const { nodes, layout } = picture;
-  context.clearRect(0, 0, layout.width, layout.height);
+  const rows = changedRows(picture, before);
   context.textBaseline = "middle";
   context.font = `${layout.row >= 16 ? 12 : 10}px ui-monospace, Menlo, Consolas, monospace`;
-  nodes.forEach((node, place) => {
-    drawName(context, picture, node, place);
-    node.cards.forEach((_, card) => drawCard(context, picture, { node: place, card }));
-  });
+  if (!rows) context.clearRect(0, 0, layout.width, layout.height);
+  const most = lettersIn(context, layout.label - 10);
+  for (const place of rows ?? nodes.keys()) drawRow(context, picture, place, most);
   if (picture.spot) drawFrame(context, picture, picture.spot);
 }
 
-function drawName(context: CanvasRenderingContext2D, picture: Picture, node: BoardNode, place: number): void {
+function drawRow(context: CanvasRenderingContext2D, picture: Picture, place: number, most: number): void {
+  const node = picture.nodes[place];
+  if (!node) return;
+  const { label, block, row } = picture.layout;
+  const { x } = cornerOf(picture.layout, { node: place, card: 0 });
+  context.clearRect(x - label, (place % picture.layout.perColumn) * row, block, row);
+  drawName(context, picture, node, place, most);
+  node.cards.forEach((_, card) => drawCard(context, picture, { node: place, card }));
+}
+
+function drawName(context: CanvasRenderingContext2D, picture: Picture, node: BoardNode, place: number, most: number): void {
   const { layout } = picture;
   const { x, y } = cornerOf(layout, { node: place, card: 0 });
   const ill = node.state === "lost" || node.cards.some((card) => card.trouble);
   context.fillStyle = ill ? picture.palette.bad : node.state === "ready" ? picture.text : picture.warn;
-  context.fillText(shortened(context, node.name, layout.label - 10), x - layout.label, y + layout.cell / 2);
+  context.fillText(shortened(node.name, most), x - layout.label, y + layout.cell / 2);
 }
 
+const lettersIn = (context: CanvasRenderingContext2D, width: number): number => Math.max(3, Math.floor(width / context.measureText("0").width));
+
 /** The end of a name says which machine it is, so the middle is left out. */
-function shortened(context: CanvasRenderingContext2D, name: string, width: number): string {
-  const most = Math.max(3, Math.floor(width / context.measureText("0").width));
+function shortened(name: string, most: number): string {
   return name.length <= most ? name : `${name.slice(0, Math.ceil(most / 2) - 1)}…${name.slice(name.length - Math.floor(most / 2))}`;
 }
 

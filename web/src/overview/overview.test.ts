@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Schemas } from "@/api/client";
 import { concerns } from "./attention";
 import { type Board, type BoardCard, type BoardNode, colourOf, conditionOf, heatOf, inNameOrder, LIGHT, ownersOf, tally, tonesOf } from "./board";
+import { changedRows, type Picture } from "./draw";
 import { cornerOf, layOut, moved, spotAt } from "./layout";
 import { mineAndOurs } from "./QuotaPanel";
 
@@ -121,5 +122,37 @@ describe("quotas", () => {
     const line = (group: string, user: string | null, resource: string) => ({ group, user, resource, limit: 1, guaranteed: 0, used: 0, borrowed: 0, lent: 0 });
     const lines = [line("vision", null, "nvidia"), line("vision", "bob", "nvidia"), line("vision", "ann", "nvidia"), line("other", null, "cpu"), line("vision", null, "cpu")];
     expect(mineAndOurs(lines, "ann", ["vision"]).map((one) => [one.user, one.resource])).toEqual([["ann", "nvidia"], [null, "cpu"], [null, "nvidia"]]);
+  });
+});
+
+describe("drawing", () => {
+  const pictureOf = (nodes: BoardNode[], more: Partial<Picture> = {}): Picture => ({
+    board: { nodes, works: {}, percent: NOTHING }, nodes, layout: layOut(nodes, 980), view: "owner", palette: LIGHT, tones: new Map([["ann", "#111111"]]),
+    text: "#000000", quiet: "#777777", warn: "#b35900", spot: null, only: undefined, ...more,
+  });
+  const NOTHING = {};
+  const nodes = many(20);
+
+  it("is done again for those machines only that are different", () => {
+    const after = nodes.with(7, node("node-8", nodes[7]?.cards ?? [], "cordoned"));
+    expect(changedRows(pictureOf(after), pictureOf(nodes))).toEqual([7]);
+    expect(changedRows(pictureOf(nodes), pictureOf(nodes))).toEqual([]);
+  });
+
+  it.each<[string, Partial<Picture>]>([
+    ["colours mean something else", { view: "use" }],
+    ["a name has another colour", { tones: new Map([["ann", "#222222"]]) }],
+    ["another name has come", { tones: new Map([["ann", "#111111"], ["bob", "#333333"]]) }],
+    ["another card is pointed at", { spot: { node: 0, card: 0 } }],
+    ["it is wider", { layout: layOut(nodes, 1180) }],
+    ["it was measured how busy cards are", { board: { nodes, works: {}, percent: { "node-1": { 0: 5 } } } }],
+    ["one owner stands out", { only: "ann" }],
+  ])("is done again as a whole when %s", (_, more) => {
+    expect(changedRows(pictureOf(nodes, more), pictureOf(nodes))).toBeNull();
+  });
+
+  it("is done as a whole for the first time, and when there are more machines", () => {
+    expect(changedRows(pictureOf(nodes), null)).toBeNull();
+    expect(changedRows(pictureOf(many(21)), pictureOf(nodes))).toBeNull();
   });
 });
