@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuyard.domain.places import Root
+from gpuyard.domain.workload import Mount
 from gpuyard.settings import BadSettings, Settings, with_file
 
 PLAIN = Settings(data=Path("/data"))
@@ -23,6 +24,13 @@ def test_what_the_file_says_holds() -> None:
 def test_further_roots_come_after_the_first() -> None:
     settings = with_file(PLAIN, '[roots]\n"/mnt2" = "/nas2"\n')
     assert settings.roots == (Root("/mnt", "/data/files"), Root("/mnt2", "/nas2"))
+
+
+def test_doors_bring_the_folders_that_the_admin_named_and_the_usual_ones_otherwise() -> None:
+    usual = with_file(PLAIN, "")
+    assert usual.door_mounts["volcano"] == (Mount("home", "/nfs/testdata/code/{user}"),)
+    given = with_file(PLAIN, '[doors.vcctl]\nmounts = {"/nas/code/" = "share/code"}\n')
+    assert given.door_mounts["volcano"] == (Mount("share", "/nas/code", "code"),)
 
 
 def test_registries_that_the_admin_named_in_any_way_may_be_asked() -> None:
@@ -60,6 +68,15 @@ def test_registries_that_the_admin_named_in_any_way_may_be_asked() -> None:
         ("[roots]\n'/mnt2' = '/data'", "inside each other"),
         ("[roots]\n'/usr' = '/nas2'", "system's own"),
         ("[roots]\n'/mnt2' = '/nas2'\n'/mnt3' = '/nas2/x'", "inside each other"),
+        ("doors = 1", "dlc, vcctl"),
+        ("[doors.slurm]\nmounts = {}", "dlc, vcctl"),
+        ("[doors.vcctl]\nmount = {}", "expected mounts"),
+        ("[doors.vcctl]\nmounts = {'/nfs' = 'root'}", "home or share"),
+        ("[doors.vcctl]\nmounts = {'/nfs' = 'home/../../x'}", "home or share"),
+        ("[doors.vcctl]\nmounts = {'/etc/x' = 'home'}", "system's own"),
+        ("[doors.vcctl]\nmounts = {'nfs' = 'home'}", "whole path"),
+        ("[doors.dlc]\nmounts = {'/mnt/user' = 'home'}", "would hide"),
+        ("[doors.dlc]\nmounts = {'/a/b' = 'home', '/a' = 'share'}", "would hide"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(text: str, said: str) -> None:

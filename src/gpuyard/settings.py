@@ -8,15 +8,16 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import tomllib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gpuyard.domain.images import read_image_name, registry_of
 from gpuyard.domain.people import FIRST_BLOCK
-from gpuyard.domain.places import FIRST_ROOT, Root, root_problem
+from gpuyard.domain.places import FIRST_ROOT, SYSTEM_FOLDERS, Root, is_below, root_problem, shadows
 from gpuyard.domain.resources import GIB, MIB, parse_bytes
+from gpuyard.domain.workload import Mount
 
 # Registries that anybody may be sent to: known to all, and none lets a user choose which machine its names lead to.
 # Hosts are named one by one: below a cloud's common name, such as aliyuncs.com, are also private machines.
@@ -27,6 +28,11 @@ PUBLIC_REGISTRIES = (
     *(f"swr.cn-{place}.myhuaweicloud.com" for place in ("south-1", "north-4", "east-3")),
     *("ascendhub.huawei.com", "ccr.ccs.tencentyun.com", "docker.m.daocloud.io"),
 )
+
+
+DOOR_PROGRAMS = {"dlc": "dlc", "vcctl": "volcano"}  # the program, and whose files it brings
+# The folder that the users of that platform share by NFS; each finds their own below their name.
+USUAL_DOOR_MOUNTS: Mapping[str, tuple[Mount, ...]] = {"volcano": (Mount("home", "/nfs/testdata/code/{user}"),)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,10 @@ class Settings:
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks of proxies before the gateway's web port. They are not counted as one visitor, and their
     word in X-Forwarded-For is believed where tries to log in are counted and written down. Nobody's, unless named."""
+    door_mounts: Mapping[str, tuple[Mount, ...]] = field(default_factory=lambda: dict(USUAL_DOOR_MOUNTS))
+    """In the file: tables [doors.vcctl] and [doors.dlc] with `mounts = {"/nfs/testdata/code/{user}" = "home"}`: folders
+    that jobs which come through that door find besides, where their scripts have always looked for them. On the right
+    `home` or `share`, and perhaps a folder in it, `share/data`. A door named in the file has only what is named."""
     control: ControlSettings = ControlSettings()
 
     @property
@@ -260,6 +270,30 @@ def _roots(value: Any) -> tuple[Root, ...]:
     return tuple(Root(inside, outside) for inside, outside in value.items())
 
 
+def _doors(value: Any) -> dict[str, tuple[Mount, ...]]:
+    if not isinstance(value, dict) or not value.keys() <= DOOR_PROGRAMS.keys():
+        raise ValueError(f"expected tables of the doors there are: {', '.join(DOOR_PROGRAMS)}")
+    given = {DOOR_PROGRAMS[name]: _door_mounts(table) for name, table in value.items()}
+    return {**USUAL_DOOR_MOUNTS, **given}
+
+
+def _door_mounts(table: Any) -> tuple[Mount, ...]:
+    mounts = table.get("mounts", {}) if isinstance(table, dict) and table.keys() <= {"mounts"} else None
+    if not isinstance(mounts, dict):
+        raise ValueError('expected mounts = {"/nfs/data/{user}" = "home"}')
+    return tuple(_door_mount(at, where) for at, where in mounts.items())
+
+
+def _door_mount(at: str, where: Any) -> Mount:
+    volume, _, path = where.partition("/") if isinstance(where, str) else ("", "", "")
+    parts = at.strip("/").split("/")
+    if volume not in ("home", "share") or ".." in path.split("/"):
+        raise ValueError(f"{at}: expected home or share, and perhaps a folder in it, such as share/data")
+    if not at.startswith("/") or parts[0] in SYSTEM_FOLDERS or not {"", ".", ".."}.isdisjoint(parts):
+        raise ValueError(f"{at}: expected a whole path that is not the system's own, such as /nfs/data/{{user}}")
+    return Mount(volume, at.rstrip("/"), path.strip("/"))
+
+
 IN_FILE: dict[str, Callable[[Any], Any]] = {
     "refuse_images": _flag,
     "default_image": _image,
@@ -286,6 +320,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "host_network_groups": _names,
     "insecure_registries": _names,
     "registries": _registries,
+    "doors": _doors,
 }
 _ELSEWHERE = {
     "log_limit": "log_limit_bytes",
@@ -308,6 +343,7 @@ _ELSEWHERE = {
     "host_network_groups": "host_network_groups",
     "insecure_registries": "insecure_registries",
     "registries": "registries",
+    "doors": "door_mounts",
 }
 
 
@@ -332,7 +368,16 @@ def with_file(settings: Settings, text: str) -> Settings:
             kind = type(getattr(settings.control, name))
             settings = replace(settings, control=replace(settings.control, **{name: kind(read)}))
     _check_roots(settings.roots)
+    _check_doors(settings)
     return settings
+
+
+def _check_doors(settings: Settings) -> None:
+    for mounts in settings.door_mounts.values():
+        for number, mount in enumerate(mounts):
+            others = [other.at for other in mounts[:number]]
+            if shadows(mount.at, settings.roots) or any(is_below(mount.at, o) or is_below(o, mount.at) for o in others):
+                raise BadSettings(f'doors: "{mount.at}" would hide folders that everyone finds')
 
 
 def _check_roots(roots: Sequence[Root]) -> None:

@@ -41,7 +41,7 @@ from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import YardError
 from gpuyard.domain.places import SHARE
 from gpuyard.engines.process.engine import ProcessEngine
-from gpuyard.engines.seam import Engine, KeepsImages, KeepsLogs, ReadsUsage
+from gpuyard.engines.seam import Engine, KeepsImages, KeepsLogs, MakesRooms, ReadsUsage
 from gpuyard.engines.simulated import SimulatedEngine
 from gpuyard.engines.virtual import draw_nodes
 from gpuyard.files.shares import Shares
@@ -75,7 +75,7 @@ class Loop(Protocol):
     def end(self) -> None: ...
 
 
-class RunsAll(Engine, KeepsLogs, ReadsUsage, Protocol):
+class RunsAll(Engine, KeepsLogs, ReadsUsage, MakesRooms, Protocol):
     """What every engine of a platform can do."""
 
 
@@ -273,6 +273,9 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         series=series,
         workdirs=workdirs,
         images=image_policy(settings, engine),
+        makes_rooms=engine.makes_rooms,
+        file_refusal=engine.file_refusal,
+        door_mounts=settings.door_mounts,
         version=__version__,
         default_device=default_device(engine.nodes()),
         hosts=allowed_hosts(settings),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.engines.places import IS_ROOT, PATIENCE_SECONDS, Yard, replica
 from gpuyard.devices.simulated import SimulatedProbe
 from gpuyard.domain.errors import EngineError
 from gpuyard.domain.reasons import Code
+from gpuyard.domain.told import SmallFile
 from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
 from gpuyard.engines.seam import Engine, KeepsLogs, LaunchRequest, ReadsProgress, ReadsUsage
 from gpuyard.engines.simulated import SimulatedEngine, virtual_nodes
@@ -31,6 +33,10 @@ class Stage(ABC):
     @abstractmethod
     def saving_work(self, id: ReplicaId) -> LaunchRequest:
         """It runs for long and saves its work soon."""
+
+    @abstractmethod
+    def curious_work(self, id: ReplicaId, name: str, path: str) -> LaunchRequest:
+        """It looks for another by name, and for a file; that it cannot write to it is well."""
 
     @abstractmethod
     def wait_for(self, condition: Callable[[], object]) -> None: ...
@@ -66,6 +72,10 @@ class ProcessStage(Stage):
 
     def saving_work(self, id: ReplicaId) -> LaunchRequest:
         return self._yard.request(id, "sh", "-c", "echo 120 > $YARD_BEACON; sleep 60")
+
+    def curious_work(self, id: ReplicaId, name: str, path: str) -> LaunchRequest:
+        find = f"until (getent hosts {name} || nslookup {name}) > /dev/null 2>&1; do sleep 0.1; done; echo found"
+        return self._yard.request(id, "sh", "-c", f"cat {path}; (echo more >> {path}) 2>/dev/null && exit 3; {find}")
 
     def wait_for(self, condition: Callable[[], object]) -> None:
         until = time.monotonic() + PATIENCE_SECONDS
@@ -107,6 +117,9 @@ class SimulatedStage(Stage):
 
     def saving_work(self, id: ReplicaId) -> LaunchRequest:
         return _simulated_request(id, [("YARD_SIM_SECONDS", "600"), ("YARD_SIM_CHECKPOINT_SECONDS", "60")])
+
+    def curious_work(self, id: ReplicaId, name: str, path: str) -> LaunchRequest:
+        return _simulated_request(id, [])
 
     def wait_for(self, condition: Callable[[], object]) -> None:
         until = self._now + 1000
@@ -352,6 +365,39 @@ def _as_root(request: LaunchRequest) -> LaunchRequest:
     from dataclasses import replace
 
     return replace(request, uid=0, gid=0)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root gives each user a room")
+def test_it_is_shown_files_and_finds_its_like_under_their_other_names(stage: Stage) -> None:
+    first, second = replica(0, workload="wcuriosity"), replica(1, workload="wcuriosity")
+    names = ("train-master-0", "train-master-0.train", "train-worker-0", "train-worker-0.train")
+    shown = SmallFile("/etc/curious/worker.host", "train-worker-0.train\n")
+    assert stage.engine.makes_rooms
+    assert stage.engine.file_refusal(shown.path) is None
+    stage.engine.launch(replace(stage.work(first, 60), aliases=names[:2], peers=names))
+    work = stage.curious_work(second, "train-master-0.train", shown.path)
+    stage.engine.launch(replace(work, aliases=names[2:], peers=names, files=(shown,)))
+    seen = stage.end_of(second)
+    log = stage.engine.log_path(second)
+    told = log.read_text() if log.exists() else ""
+    assert seen.exit_code == 0, told
+    if stage.engine.name != "simulated":
+        assert told == "train-worker-0.train\nfound\n"
+    assert not Path("/etc/curious").exists(), "nothing is made on the machine itself"
+    stage.engine.stop(first, None, 0.0)
+    stage.end_of(first)
+
+
+@pytest.mark.parametrize("path", ["relative", "/etc/../shadow", "/opt/yard/bin/x", "/etc"])
+def test_files_are_not_shown_just_anywhere(stage: Stage, path: str) -> None:
+    if stage.engine.name == "simulated":
+        return
+    refusal = stage.engine.file_refusal(path)
+    assert refusal is not None
+    assert refusal.code is Code.ENGINE_CANNOT
+    with pytest.raises(EngineError) as refused:
+        stage.engine.launch(replace(stage.work(replica(), 1), files=(SmallFile(path, "x"),)))
+    assert refused.value.reason == refusal
 
 
 def test_usage_is_read_for_what_runs_and_left_out_for_what_is_unknown(stage: Stage) -> None:

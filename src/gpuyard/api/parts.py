@@ -10,6 +10,7 @@ from typing import Protocol
 from gpuyard.access.service import Access
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.policy import Policy
+from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import Mount, Workload
 from gpuyard.engines.seam import KeepsImages, KeepsLogs
 from gpuyard.files.shares import Shares
@@ -96,7 +97,9 @@ class Parts:
     """True once the server should end: open streams then close by themselves."""
     limits: ApiLimits = ApiLimits()
     makes_rooms: bool = True
-    """Whether work can be shown folders and files at places of their own."""
+    """Whether work can be shown folders at places of their own."""
+    file_refusal: Callable[[str], Reason | None] = field(default=lambda path: None)
+    """Why work cannot be shown a small file at this path."""
     door_mounts: Mapping[str, Sequence[Mount]] = field(default_factory=dict)
     """Folders that jobs of another system's files get besides; `{user}` and `{group}` stand for their names."""
     data: Path | None = None

@@ -18,13 +18,14 @@ from gpuyard.access.service import FIRST_GROUP
 from gpuyard.api.guard import Caller
 from gpuyard.api.policies import require_ceiling
 from gpuyard.dialects import native
+from gpuyard.dialects.inside import told
 from gpuyard.dialects.policy import NORMAL
 from gpuyard.domain.errors import BadInput, Conflict, EngineError
 from gpuyard.domain.people import User
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
-from gpuyard.domain.workload import Kind, Spec, State, StoryEvent, Wanted, Workload
+from gpuyard.domain.workload import Kind, ReplicaId, Spec, State, StoryEvent, Wanted, Workload
 from gpuyard.engines.seam import KeepsImages
 from gpuyard.scheduling.strands import strands
 from gpuyard.store import people, workplaces
@@ -133,9 +134,20 @@ def problems_of(caller: Caller, spec: Spec) -> list[Reason]:
     if image and not caller.parts.images.uses_images and needs_it:
         problems.append(because(Code.IMAGE_REFUSED, image=image, engine=caller.parts.images.engine))
     problems += _images_out_of_reach(caller, spec)
+    problems += _files_that_cannot_be_shown(caller, spec)
     if spec.workdir is not None and not caller.parts.workdirs.has(caller.actor.name, spec.workdir):
         problems.append(because(Code.NOT_FOUND, what="workdir", name=spec.workdir))
     return problems
+
+
+def _files_that_cannot_be_shown(caller: Caller, spec: Spec) -> list[Reason]:
+    """What its own system would give it, and this machine cannot: told before it is queued."""
+    if spec.origin is None:
+        return []
+    trial = Workload("a000000000", caller.actor.name, "", spec, caller.now)
+    firsts = [told(trial, ReplicaId(trial.id, 1, role.name, 0)) for role in spec.roles]
+    paths = dict.fromkeys(file.path for one in firsts for file in one.files)
+    return [refusal for refusal in map(caller.parts.file_refusal, paths) if refusal is not None]
 
 
 def _images_out_of_reach(caller: Caller, spec: Spec) -> list[Reason]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from gpuyard.dialects.inside import told
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.people import Group, User
 from gpuyard.domain.reasons import Reason
+from gpuyard.domain.told import Told, is_host_name
 from gpuyard.domain.workload import Kind, Replica, ReplicaId, Workload
-from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest
+from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest, MakesRooms
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +52,12 @@ class Launcher:
     def begin(self, attempts: Sequence[tuple[Workload, list[LaunchRequest]]]) -> None:
         """Hand these to the engine: each by a thread of its own, or all by one where a start takes no time."""
         fresh: list[Attempt] = []
+        makes_rooms = isinstance(self._engine, MakesRooms) and self._engine.makes_rooms
         for workload, requests in attempts:
             key = (workload.id, workload.attempts_made)
             if key not in self._under_way:
                 self._under_way.add(key)
-                fresh.append((key, requests))
+                fresh.append((key, tell(workload, requests, makes_rooms=makes_rooms)))
         if isinstance(self._engine, LaunchesQuickly):
             if fresh:
                 self._executor.submit(self._launch, fresh)
@@ -127,3 +131,29 @@ def render(
         ports=tuple(port.number for port in role.ports) if role.replicas == 1 else (),
         keeps=workload.id if workload.spec.kind is Kind.ENV else None,
     )
+
+
+def tell(workload: Workload, requests: list[LaunchRequest], *, makes_rooms: bool) -> list[LaunchRequest]:
+    """With what replicas that came through a front door expect to find. Pure; the job's own variables win."""
+    if workload.spec.origin is None:
+        return requests
+    each = [told(workload, request.id) for request in requests]
+    peers = tuple(dict.fromkeys(name for one in each for name in one.aliases if is_host_name(name)))
+    return [_with(request, one, peers, makes_rooms) for request, one in zip(requests, each, strict=True)]
+
+
+def _with(request: LaunchRequest, one: Told, peers: tuple[str, ...], makes_rooms: bool) -> LaunchRequest:
+    own = {name for name, _ in request.env}
+    env = tuple((name, value) for name, value in one.env if name not in own)
+    if not makes_rooms:
+        env = tuple((name, _by_address(value, peers)) for name, value in env)
+        return replace(request, env=(*env, *request.env), files=one.files)
+    aliases = tuple(name for name in one.aliases if is_host_name(name))
+    return replace(request, env=(*env, *request.env), aliases=aliases, peers=peers, files=one.files)
+
+
+def _by_address(text: str, names: tuple[str, ...]) -> str:
+    """Where names mean nothing all replicas are on this machine, which has this address."""
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"(?<![A-Za-z0-9.-]){re.escape(name)}(?![A-Za-z0-9-]|\.[A-Za-z0-9])", "127.0.0.1", text)
+    return text

@@ -5,6 +5,7 @@ Jobs that came through a front door expect what their own system gives: `MASTER_
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 READ_BY_ALL, READ_BY_OWNER = 0o444, 0o400
@@ -31,3 +32,18 @@ class Told:
 
 
 NOTHING = Told()
+
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._-]{1,255}){2,16}")
+_ALIAS = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?")
+_SHOWN_BELOW = ("/etc/", "/root/")
+
+
+def file_problem(path: str) -> str:
+    """Why nothing can be shown at this path; empty when something can."""
+    if not _PATH.fullmatch(path):
+        return "it is not a whole path of plain names"
+    return "" if path.startswith(_SHOWN_BELOW) else "files are shown below /etc and /root only"
+
+
+def is_host_name(name: str) -> bool:
+    return _ALIAS.fullmatch(name) is not None and ".." not in name

@@ -6,6 +6,7 @@ Who belongs to a group is not known here: that everybody in it may use everythin
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -16,6 +17,7 @@ from gpuyard.domain.errors import EngineError
 from gpuyard.domain.people import NAME_RULE
 from gpuyard.domain.places import SHARE, USER, Root
 from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.told import SmallFile
 
 HOME_MODE, SHARE_MODE, PASSAGE_MODE = 0o700, 0o2770, 0o711
 _ACCESS_LIST = "system.posix_acl_access"
@@ -32,6 +34,21 @@ def prepare_roots(roots: Sequence[Root]) -> None:
             if os.geteuid() == 0 and not _is_roots_own(folder):
                 what = f"keep people's folders in {folder}: others than root can change it (chown root, chmod go-w)"
                 raise EngineError(because(Code.ENGINE_CANNOT, engine="any", what=what))
+
+
+def write_small_file(path: Path, file: SmallFile, who: tuple[int, int] | None) -> None:
+    """Once: a second launch says the same, and replacing it would pull it from under who is just being shown it."""
+    part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as out:
+        out.write(file.text)
+        out.flush()
+        if who is not None:
+            os.fchown(fd, *who)
+        os.fchmod(fd, file.mode & 0o777)
+    with contextlib.suppress(FileExistsError):
+        os.link(part, path)
+    part.unlink()
 
 
 def _is_roots_own(folder: Path) -> bool:

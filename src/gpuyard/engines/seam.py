@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from gpuyard.domain.cluster import Allotment, Node
 from gpuyard.domain.reasons import Reason
+from gpuyard.domain.told import SmallFile
 from gpuyard.domain.usage import CardUse as CardUse
 from gpuyard.domain.usage import Progress as Progress
 from gpuyard.domain.usage import Usage as Usage
@@ -38,6 +39,9 @@ class LaunchRequest:
     kind: Kind = Kind.JOB
     ports: tuple[int, ...] = ()  # on which it alone will listen
     keeps: str | None = None  # what is installed in it is kept under this name from one attempt to the next
+    aliases: tuple[str, ...] = ()  # further host names under which the replicas of this attempt find this one
+    peers: tuple[str, ...] = ()  # the aliases of all replicas of this attempt, its own included
+    files: tuple[SmallFile, ...] = ()  # shown inside, read-only
 
 
 class Engine(Protocol):
@@ -89,6 +93,16 @@ class Engine(Protocol):
 class LaunchesQuickly(Protocol):
     launches_quickly: bool
     """Handing over a replica takes no time worth a thread: many are handed over one after the other."""
+
+
+@runtime_checkable
+class MakesRooms(Protocol):
+    makes_rooms: bool
+    """Work is shown folders and files at places of their own, and finds its like by `aliases`. Where that is not so,
+    `mounts` and `files` are refused, and `aliases` mean nothing."""
+
+    def file_refusal(self, path: str) -> Reason | None:
+        """Why no file can be shown at this path; None when it can. Takes no time."""
 
 
 @runtime_checkable

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from gpuyard.domain.cluster import Card, Node, NodeState
 from gpuyard.domain.errors import EngineError, EngineUnsure
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
 from gpuyard.engines.seam import LaunchRequest, Progress, Usage
@@ -72,6 +72,7 @@ class SimulatedEngine:
 
     name = "simulated"
     launches_quickly = True
+    makes_rooms = True  # nobody is there to look
 
     def __init__(
         self,
@@ -99,6 +100,9 @@ class SimulatedEngine:
     def nodes(self) -> Sequence[Node]:
         lost = self.faults.lost_nodes
         return [replace(n, state=NodeState.LOST) if n.name in lost else n for n in self._nodes]
+
+    def file_refusal(self, path: str) -> Reason | None:
+        return None
 
     def hold_images(self, node: str, *images: str) -> None:
         """From now on this node holds these, by their full names."""

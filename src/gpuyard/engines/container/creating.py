@@ -103,7 +103,9 @@ def config(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
     }
     if plan.network is not None:
         body["Hostname"] = names.host_name(request)
-        body["NetworkingConfig"] = {"EndpointsConfig": {plan.network: {"Aliases": [request.id.short]}}}
+        body["NetworkingConfig"] = {
+            "EndpointsConfig": {plan.network: {"Aliases": [request.id.short, *request.aliases]}}
+        }
     return body
 
 
@@ -146,6 +148,8 @@ def _host_config(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
         host["UsernsMode"] = f"auto:uidmapping=0:{uid}:{BLOCK},gidmapping=0:{uid}:{BLOCK},size={BLOCK}"
     elif not engine.is_podman:
         host["UsernsMode"] = "host"  # a docker that maps all of its containers alike does not know the owner's number
+    if plan.network is None and plan.request.peers:  # on the machine's own network they are all here
+        host["ExtraHosts"] = [f"{name}:127.0.0.1" for name in plan.request.peers]
     host |= card_access(plan, engine)
     host["Devices"] = [*host.get("Devices", ()), *(_device(path) for path in plan.rdma_nodes)]
     return host

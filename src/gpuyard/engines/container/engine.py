@@ -21,6 +21,7 @@ from gpuyard.domain.images import USUAL_REGISTRY
 from gpuyard.domain.places import Root, is_below
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import GIB
+from gpuyard.domain.told import file_problem
 from gpuyard.domain.workload import Life, ReplicaId, Seen
 from gpuyard.engines.container import creating, inside_request, names
 from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
@@ -83,6 +84,7 @@ class ContainerEngine:
     """Replicas as containers of this machine."""
 
     name = "container"
+    makes_rooms = True
 
     def __init__(
         self,
@@ -271,6 +273,10 @@ class ContainerEngine:
         self._held.changed()
         return removed
 
+    def file_refusal(self, path: str) -> Reason | None:
+        problem = file_problem(path)
+        return because(Code.ENGINE_CANNOT, engine=self.name, what=f"show {path}: {problem}") if problem else None
+
     def _refuse_when_full(self) -> None:
         """What is left of the disk is for what runs."""
         if self._disk.is_nearly_full():
@@ -287,6 +293,8 @@ class ContainerEngine:
         for mount in request.mounts:
             if is_below(mount.at, creating.TOOLBOX) or is_below(creating.TOOLBOX, os.path.normpath(mount.at)):
                 raise _cannot(f"mount at {mount.at}: gpuyard's tools are there")
+        for refusal in filter(None, (self.file_refusal(file.path) for file in request.files)):
+            raise EngineError(refusal)
 
     def _begin(self, request: LaunchRequest, folder: Path, status: Mapping[str, Any] | None) -> None:
         """Everything up to the start is made ready; then, with the lock, it has begun for good or never will."""

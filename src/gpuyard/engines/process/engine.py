@@ -16,7 +16,7 @@ from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Card, Node
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.places import Root
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import GIB
 from gpuyard.domain.workload import Life, ReplicaId, Seen
 from gpuyard.engines.disk import RESERVE_BYTES, Disk
@@ -28,7 +28,7 @@ from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.progress import ProgressReader
 from gpuyard.engines.process.replicas import Replicas
 from gpuyard.engines.process.requests import OPEN_TO_GROUP, USUAL_UMASK, Machine, door_note, render
-from gpuyard.engines.process.rooms import check_mounts, find_programs
+from gpuyard.engines.process.rooms import check_mounts, file_refusal, find_programs
 from gpuyard.engines.process.supervision import cgroups, record, removal
 from gpuyard.engines.process.wake import WakeBell
 from gpuyard.engines.seam import LaunchRequest, Progress, Usage
@@ -77,6 +77,7 @@ class ProcessEngine:
             roots=roots,
             umask=OPEN_TO_GROUP if not keeps_access_lists(roots) else USUAL_UMASK,
         )
+        self.makes_rooms = self._machine.is_root
         self._cgroup_root = cgroup_root
         self._node = socket.gethostname()
         self._replicas = Replicas(
@@ -152,6 +153,9 @@ class ProcessEngine:
 
     # --- what it can do besides -----------------------------------------------------------------------------------
 
+    def file_refusal(self, path: str) -> Reason | None:
+        return file_refusal(path, is_root=self._machine.is_root)
+
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
         return self._replicas.usage(replicas, self._probes)
 
@@ -184,12 +188,15 @@ class ProcessEngine:
                 because(Code.ENGINE_CANNOT, engine=self.name, what="mount folders unless it runs as root")
             )
         check_mounts(request.mounts, self._layout.data, self._machine.roots)
+        for refusal in filter(None, (self.file_refusal(file.path) for file in request.files)):
+            raise EngineError(refusal)
 
     def _prepare(self, request: LaunchRequest, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         people.make_folders(request, self._layout, self._machine.roots, is_root=self._machine.is_root)
         if self._machine.is_root:
             people.write_names(request, folder, self._layout.home(request.owner))
+            people.write_told(request, folder)
         group = self._replicas.group_for(request.id)
         cards = self._given_cards(request)
         record.write(str(folder), record.DOOR, door_note(request, is_root=self._machine.is_root), durable=False)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuyard.domain.places import Root
-from gpuyard.engines.folders import make_folder, make_places
+from gpuyard.engines.folders import make_folder, make_places, write_small_file
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.seam import LaunchRequest
 
@@ -29,6 +29,22 @@ def write_names(request: LaunchRequest, folder: Path, home: Path) -> None:
     groups = {request.owner: request.uid, request.group: request.gid}
     lines = "".join(f"{name}:x:{number}:\n" for name, number in groups.items())
     _write(folder / "group", _without("/etc/group", *groups) + lines)
+
+
+def write_told(request: LaunchRequest, folder: Path) -> None:
+    """The small files it is shown, and where its like are found: all of them on this machine, under its own address."""
+    for number, file in enumerate(request.files):
+        write_small_file(folder / f"told-{number}", file, (request.uid, request.gid))
+    if request.peers:
+        here = Path("/etc/hosts")
+        known = here.read_text(encoding="utf-8", errors="surrogateescape") if here.exists() else ""
+        _write(folder / "hosts", known.rstrip("\n") + "\n" + "".join(f"127.0.0.1 {name}\n" for name in request.peers))
+
+
+def told_places(request: LaunchRequest, folder: Path) -> list[tuple[str, str]]:
+    """Where each of them lies, and where it is shown."""
+    files = [(str(folder / f"told-{number}"), file.path) for number, file in enumerate(request.files)]
+    return [*files, *([(str(folder / "hosts"), "/etc/hosts")] if request.peers else [])]
 
 
 def _without(path: str, *names: str) -> str:

@@ -14,6 +14,7 @@ from gpuyard.domain.places import Root, folders_of
 from gpuyard.domain.places import variables as folder_variables
 from gpuyard.engines.limits import most_processes
 from gpuyard.engines.process.layout import Layout
+from gpuyard.engines.process.people import told_places
 from gpuyard.engines.process.rooms import TOOLBOX, Programs, RoomPlan, render_room
 from gpuyard.engines.seam import LaunchRequest
 from gpuyard.engines.variables import CONTROL_NODES, card_variables, person_variables, replica_variables
@@ -105,6 +106,7 @@ def _room(request: LaunchRequest, machine: Machine, cards: Sequence[Card]) -> di
         control_nodes=tuple(node for node in control if Path(node).exists()),
         mounts=request.mounts,
         places=tuple(folders_of(request.owner, request.group, machine.roots)),
+        files=tuple(told_places(request, layout.replica(request.id))),
     )
     return render_room(plan, machine.programs)
 

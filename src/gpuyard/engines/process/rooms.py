@@ -12,7 +12,8 @@ from typing import Any
 from gpuyard.domain.errors import EngineError
 from gpuyard.domain.places import SYSTEM_FOLDERS, Place, Root, shadows
 from gpuyard.domain.places import is_below as _is_below
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.told import file_problem
 from gpuyard.domain.workload import Mount
 
 STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -85,6 +86,18 @@ def check_mounts(mounts: Sequence[Mount], data: Path, roots: Sequence[Root]) -> 
         taken.append(target)
 
 
+def file_refusal(path: str, *, is_root: bool) -> Reason | None:
+    """Files go into a folder of their own below /etc, which is root's on every machine, so that nothing of the machine
+    is hidden. Without root there is no view of one's own to show them in."""
+    parts = path.strip("/").split("/")
+    if not is_root:
+        return because(Code.ENGINE_CANNOT, engine="process", what=f"show {path} unless it runs as root")
+    if file_problem(path) or parts[0] != "etc" or len(parts) < 3 or os.path.lexists(f"/etc/{parts[1]}"):
+        what = f"show {path}: such files can only be in a folder of their own below /etc"
+        return because(Code.ENGINE_CANNOT, engine="process", what=what)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class RoomPlan:
     """Everything that is particular to one replica."""
@@ -102,6 +115,7 @@ class RoomPlan:
     control_nodes: tuple[str, ...]
     mounts: tuple[Mount, ...]
     places: tuple[Place, ...]
+    files: tuple[tuple[str, str], ...] = ()  # where each lies, and where it is shown
 
 
 def render_room(plan: RoomPlan, programs: Programs) -> dict[str, Any]:
@@ -123,6 +137,7 @@ def render_room(plan: RoomPlan, programs: Programs) -> dict[str, Any]:
             {"at": p.inside, "from": p.outside, "read_only": p.read_only} for p in (*plan.places, *_toolbox(plan.data))
         ],
         "mounts": [_render_mount(mount, plan) for mount in plan.mounts],
+        "files": [list(pair) for pair in plan.files],
     }
 
 

@@ -51,6 +51,7 @@ def enter(room: dict[str, Any], uid: int, gid: int) -> None:
     shown = [(keep["path"], _look(keep["path"]), keep["read_only"]) for keep in room["keeps"]]
     private_tmp, output = _look(room["tmp"]), _look(room["output"])
     texts = [(target, _look(source)) for source, target in room["texts"]]
+    files = [(target, _look(source)) for source, target in room.get("files", ())]
     wanted = [(item, _look_as_user(item, uid, gid)) for item in room["mounts"]]
     places = [(item, _look(item["from"])) for item in room["places"]]
     for item in room["mounts"]:
@@ -70,6 +71,8 @@ def enter(room: dict[str, Any], uid: int, gid: int) -> None:
         _show(fd, item["at"], item["read_only"], fresh)
     for target, fd in texts:
         _bind(fd, target, MS_RDONLY | MS_NOSUID | MS_NODEV)
+    for target, fd in files:
+        _show_file(fd, target, fresh)
     _hide_other_processes()
 
 
@@ -229,6 +232,21 @@ def _first_existing(path: str) -> str:
 def _show(fd: int, target: str, read_only: bool, fresh: set[str]) -> None:
     _make_place(target, fresh)
     _bind(fd, target, MS_NOSUID | MS_NODEV | (MS_RDONLY if read_only else 0))
+
+
+def _show_file(fd: int, target: str, fresh: set[str]) -> None:
+    """Over the file that is there, or in a folder made for it. Of the machine's own folders only one that is root's and
+    open to all is shown anew for that."""
+    if not os.path.lexists(target):
+        folder = os.path.dirname(target)
+        existing = _first_existing(folder)
+        if existing not in fresh and not _is_plain(existing):
+            raise RoomProblem(
+                f"no file can be shown at {target}: {existing} is not root's own, or has too many entries"
+            )
+        _make_place(folder, fresh)
+        _make_file(target)
+    _bind(fd, target, MS_RDONLY | MS_NOSUID | MS_NODEV)
 
 
 def _make_place(target: str, fresh: set[str]) -> None:

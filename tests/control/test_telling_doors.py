@@ -1,0 +1,68 @@
+"""What replicas of a job from a front door are told at their start, on engines with rooms and on one without."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuyard.control.launching import tell
+from gpuyard.dialects import native
+from gpuyard.dialects.brought import read
+from gpuyard.dialects.inside import told
+from gpuyard.domain.cluster import Allotment
+from gpuyard.domain.workload import Origin, ReplicaId, RoleSpec, Spec, Workload
+from gpuyard.engines.seam import LaunchRequest
+
+PARAMS = (
+    "name=a\nkind=PyTorchJob\nworker_count=3\nworker_image=debian:12\nworker_memory=1\nworker_cpu=1\ncommand=true\n"
+)
+
+
+def a_workload(text: str = PARAMS) -> Workload:
+    return Workload("jaaaaaaaaa", "ann", "vision", native.read_job(read("dlc", text).job).spec, 1.0)
+
+
+def requests_of(workload: Workload, env: tuple[tuple[str, str], ...] = ()) -> list[LaunchRequest]:
+    ids = [ReplicaId(workload.id, 1, role.name, i) for role in workload.spec.roles for i in range(role.replicas)]
+    place = Allotment("node-1", 1000, 1 << 30, 0)
+    return [LaunchRequest(id, "ann", 1, 1, "vision", ("true",), env, place, 5.0) for id in ids]
+
+
+def test_every_replica_knows_the_names_of_all_and_is_known_by_its_own() -> None:
+    workload = a_workload()
+    found = tell(workload, requests_of(workload), makes_rooms=True)
+    ranks = [dict(request.env)["RANK"] for request in found]
+    assert sorted(ranks) == ["0", "1", "2"]
+    master = dict(found[0].env)["MASTER_ADDR"]
+    assert [request for request in found if master in request.aliases] == [found[0]]
+    assert all(request.peers == found[0].peers and master in request.peers for request in found)
+
+
+def test_without_rooms_names_become_an_address_that_works() -> None:
+    workload = a_workload()
+    found = tell(workload, requests_of(workload), makes_rooms=False)
+    assert {dict(request.env)["MASTER_ADDR"] for request in found} == {"127.0.0.1"}
+    assert not any(request.aliases or request.peers for request in found)
+
+
+def test_the_jobs_own_variables_win() -> None:
+    workload = a_workload()
+    found = tell(workload, requests_of(workload, (("MASTER_PORT", "1"),)), makes_rooms=True)
+    assert [dict(request.env)["MASTER_PORT"] for request in found] == ["1", "1", "1"]
+    assert [name for name, _ in found[0].env].count("MASTER_PORT") == 1
+
+
+def test_our_own_jobs_are_told_nothing_more() -> None:
+    workload = Workload("jaaaaaaaaa", "ann", "vision", Spec("a", (RoleSpec("worker", ("true",)),)), 1.0)
+    requests = requests_of(workload)
+    assert tell(workload, requests, makes_rooms=True) == requests
+
+
+@pytest.mark.parametrize("door", ["dlc", "volcano"])
+@pytest.mark.parametrize("value", ["", "{", "[1]", "-1", "../../etc", "\n", "null", "9" * 50])
+def test_facts_written_by_hand_keep_nothing_from_starting(door: str, value: str) -> None:
+    """Every fact that this door remembers, made senseless."""
+    role = RoleSpec("worker", ("true",), replicas=2)
+    names = ("kind", "plugins", "tasks", "roles", "job", "task.worker", "minAvailable", "policies", "name", "queue")
+    origin = Origin(door, tuple((name, value) for name in names))
+    workload = Workload("jaaaaaaaaa", "ann", "vision", Spec("a", (role,), origin=origin), 1.0)
+    assert told(workload, ReplicaId(workload.id, 1, "worker", 1)) is not None
