@@ -108,6 +108,7 @@ class WorkloadOut(Out):
     device: str | None
     replicas: int
     simulated_cards: bool
+    saved_step: int | None = Field(description="up to which of its steps it says it has saved its work")
     replicas_by_state: dict[str, int] = Field(
         description="of the newest attempt", examples=[{"pending": 0, "running": 2, "succeeded": 0, "failed": 0}]
     )

@@ -154,6 +154,7 @@ def workload_fields(workload: Workload, glasses: Glasses) -> dict[str, Any]:
         "device": device,
         "replicas": sum(role.replicas for role in workload.spec.roles),
         "simulated_cards": _on_stand_ins(workload, device, glasses),
+        "saved_step": workload.attempt.saved_step if workload.attempt else None,
         "replicas_by_state": replicas_by_state(workload),
         "origin": _origin(workload.spec.origin),
     }

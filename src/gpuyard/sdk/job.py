@@ -55,6 +55,7 @@ class Job(Told):
     device: str | None = None
     replicas: int = 1
     simulated_cards: bool = False
+    saved_step: int | None = None
     replicas_by_state: Mapping[str, int] = field(default_factory=dict)
     origin: Mapping[str, Any] | None = None
     """Through which front door it came, and what that door remembers."""

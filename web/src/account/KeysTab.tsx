@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Button, Form, Input, Table, type TableColumnsType } from "antd";
 import { api, asked, Refusal, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
-import { Ago, Trouble, useConfirm, useTell } from "@/look/parts";
+import { Ago, slow, Trouble, useConfirm, useTell } from "@/look/parts";
 import { useWords } from "@/words";
 import { accountWords } from "./words";
 
@@ -64,7 +64,7 @@ function NewKey({ onAdded }: { onAdded: () => Promise<void> }) {
           <Input.TextArea className="mono" autoSize={{ minRows: 2, maxRows: 6 }} spellCheck={false} />
         </Form.Item>
         <Form.Item name="name" label={say("keyName")} extra={say("keyNameHelp")}><Input maxLength={64} autoComplete="off" /></Form.Item>
-        <Button type="primary" htmlType="submit" loading={add.isPending}>{say("addKey")}</Button>
+        <Button type="primary" htmlType="submit" loading={slow(add.isPending)}>{say("addKey")}</Button>
       </Form>
     </section>
   );

@@ -2,7 +2,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { App, Button, Checkbox, Form, Input } from "antd";
 import { api, asked, Refusal } from "@/api/client";
-import { Trouble } from "@/look/parts";
+import { slow, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import { accountWords } from "./words";
 
@@ -46,7 +46,7 @@ export function PasswordTab() {
           <Input.Password autoComplete="new-password" />
         </Form.Item>
         <Form.Item name="keep_tokens" valuePropName="checked"><Checkbox>{say("keepTokens")}</Checkbox></Form.Item>
-        <Button type="primary" htmlType="submit" loading={change.isPending}>{say("change")}</Button>
+        <Button type="primary" htmlType="submit" loading={slow(change.isPending)}>{say("change")}</Button>
       </Form>
     </section>
   );

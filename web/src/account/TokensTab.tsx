@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Alert, Button, Form, Input, Select, Table, type TableColumnsType } from "antd";
 import { api, asked, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
-import { Ago, CopyText, Moment, Trouble, useConfirm, useTell } from "@/look/parts";
+import { Ago, CopyText, Moment, slow, Trouble, useConfirm, useTell } from "@/look/parts";
 import { useSession } from "@/session/session";
 import { useWords } from "@/words";
 import { accountWords } from "./words";
@@ -72,7 +72,7 @@ function NewToken({ onMake, busy, error }: { onMake: (body: Schemas["TokenIn"]) 
         <Form.Item name="scope" label={say("scope")}><Select options={scopes} /></Form.Item>
         <Form.Item name="days" label={say("expires")}><Select options={days} /></Form.Item>
       </div>
-      <Button type="primary" htmlType="submit" loading={busy}>{say("makeToken")}</Button>
+      <Button type="primary" htmlType="submit" loading={slow(busy)}>{say("makeToken")}</Button>
     </Form>
   );
 }

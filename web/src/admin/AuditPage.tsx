@@ -3,10 +3,10 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Alert, Button, Input, Select, Table, type TableColumnsType } from "antd";
 import { useMemo } from "react";
 import { api, asked, type Schemas } from "@/api/client";
-import { Moment, PageHead, Trouble } from "@/look/parts";
+import { Moment, PageHead, slow, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import "./admin.css";
-import { ForAdmins, slow, useFilters, useUsers } from "./parts";
+import { ForAdmins, useFilters, useUsers } from "./parts";
 import { adminWords } from "./words";
 
 type Line = Schemas["AuditOut"];

@@ -3,7 +3,7 @@ import { Button, InputNumber, Switch } from "antd";
 import { useState } from "react";
 import { api, asked } from "@/api/client";
 import { keys } from "@/api/news";
-import { useConfirm } from "@/look/parts";
+import { slow, useConfirm } from "@/look/parts";
 import { useSession } from "@/session/session";
 import { useWords } from "@/words";
 import { GroupMembers } from "./GroupMembers";
@@ -11,7 +11,7 @@ import { GroupQuota } from "./GroupQuota";
 import { groupWords } from "./groupWords";
 import { MemberLimits } from "./MemberLimits";
 import { MergeGroup } from "./MergeGroup";
-import { slow, useAct } from "./parts";
+import { useAct } from "./parts";
 import type { Group } from "./quotas";
 
 export function GroupDetail({ group, onGone }: { group: Group; onGone: (into: string | undefined) => void }) {

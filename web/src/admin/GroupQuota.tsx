@@ -3,12 +3,12 @@ import { Alert, Button, Input } from "antd";
 import { Fragment, useState } from "react";
 import { api, asked, Refusal } from "@/api/client";
 import { keys } from "@/api/news";
-import { troubleWords } from "@/look/parts";
+import { slow, troubleWords } from "@/look/parts";
 import { amountOf, Bar } from "@/overview/QuotaPanel";
 import { useSession } from "@/session/session";
 import { useWords } from "@/words";
 import { groupWords } from "./groupWords";
-import { slow, useAct } from "./parts";
+import { useAct } from "./parts";
 import { type Draft, draftOf, type Group, isCard, lineOf, problemAt, quotaChanges, RESOURCES, type Resource, usedOf } from "./quotas";
 
 type Told = { warnings: readonly string[]; wrong: Record<string, string>; rest: readonly string[] };

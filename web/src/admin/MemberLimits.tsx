@@ -4,11 +4,11 @@ import { useState } from "react";
 import { api, asked } from "@/api/client";
 import { keys } from "@/api/news";
 import { lookWords } from "@/look/words";
-import { troubleWords } from "@/look/parts";
+import { slow, troubleWords } from "@/look/parts";
 import { amountOf, Bar } from "@/overview/QuotaPanel";
 import { useWords } from "@/words";
 import { groupWords } from "./groupWords";
-import { slow, useAct } from "./parts";
+import { useAct } from "./parts";
 import { type Group, RESOURCES, type Resource } from "./quotas";
 
 interface Wish {

@@ -3,11 +3,11 @@ import { Alert, App, Button, Select } from "antd";
 import { useState } from "react";
 import { api, asked, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
-import { useConfirm } from "@/look/parts";
+import { slow, useConfirm } from "@/look/parts";
 import { amountOf } from "@/overview/QuotaPanel";
 import { useWords } from "@/words";
 import { groupWords } from "./groupWords";
-import { slow, useAct, useGroups } from "./parts";
+import { useAct, useGroups } from "./parts";
 import type { Group, Resource } from "./quotas";
 
 export function MergeGroup({ group, onMerged }: { group: Group; onMerged: (into: string) => void }) {

@@ -3,7 +3,7 @@ import { App, Button, Input, Select, Table, type TableColumnsType, Tag } from "a
 import { useMemo, useState } from "react";
 import { api, asked } from "@/api/client";
 import { keys } from "@/api/news";
-import { bytes, PageHead, Trouble, useConfirm } from "@/look/parts";
+import { bytes, PageHead, slow, Trouble, useConfirm } from "@/look/parts";
 import { useBoard } from "@/overview/useBoard";
 import { type Board, type BoardNode, inNameOrder, tally } from "@/overview/board";
 import { NodeState } from "@/overview/NodeState";
@@ -13,7 +13,7 @@ import { useWords } from "@/words";
 import "./admin.css";
 import { CardStrip, NodeCards } from "./NodeCards";
 import { NodeLabels } from "./NodeLabels";
-import { ForAdmins, slow, useAct, useFilters } from "./parts";
+import { ForAdmins, useAct, useFilters } from "./parts";
 import { adminWords } from "./words";
 
 const STATES = ["ready", "cordoned", "lost", "disk_full"] as const;

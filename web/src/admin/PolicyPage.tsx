@@ -1,19 +1,22 @@
 /** The policy: read, edited, tried on the present cluster, and only then set. */
 import { useQuery } from "@tanstack/react-query";
-import { Alert, App, Button, Input, Segmented, Skeleton, Tooltip } from "antd";
-import { useState } from "react";
+import { Alert, App, Button, Segmented, Skeleton, Tooltip } from "antd";
+import { lazy, Suspense, useState } from "react";
 import { api, asked, Refusal, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
-import { PageHead, Trouble, troubleWords, useConfirm } from "@/look/parts";
+import { PageHead, slow, Trouble, troubleWords, useConfirm } from "@/look/parts";
 import { lookWords } from "@/look/words";
 import "@/overview/overview.css";
 import { useWords } from "@/words";
 import "./admin.css";
-import { ForAdmins, slow, useAct, useFilters } from "./parts";
+import { ForAdmins, useAct, useFilters } from "./parts";
 import { PolicyFields } from "./PolicyFields";
 import { asYaml, type Policy, readYaml, same } from "./policyForm";
 import { PolicyTried } from "./PolicyTried";
 import { policyWords } from "./policyWords";
+
+const YamlEditor = lazy(() => import("@/jobs/fresh/YamlEditor"));
+const NO_PROBLEMS: never[] = []; // what is wrong is told above: the server knows no lines of it
 
 export default function PolicyPage() {
   const say = useWords(policyWords);
@@ -122,7 +125,9 @@ function Editing({ inForce }: { inForce: Policy }) {
         {wrong.rest.length > 0 && <Alert type="error" showIcon role="alert" title={wrong.rest[0]} description={wrong.rest.length > 1 ? <ul>{wrong.rest.slice(1).map((one) => <li key={one}>{one}</li>)}</ul> : undefined} />}
         {problem !== null && <Alert type="error" showIcon role="alert" title={say("badYaml", { problem })} />}
         {as === "yaml" ? (
-          <Input.TextArea aria-label={say("yamlLabel")} className="mono" spellCheck={false} autoSize={{ minRows: 16, maxRows: 40 }} value={text ?? asYaml(policy)} onChange={(event) => type(event.target.value)} />
+          <Suspense fallback={<div aria-busy="true" style={{ minHeight: 320 }} />}>
+            <YamlEditor label={say("yamlLabel")} text={text ?? asYaml(policy)} write={type} problems={NO_PROBLEMS} schema={undefined} />
+          </Suspense>
         ) : <PolicyFields policy={policy} wrong={wrong.at} onChange={edit} />}
       </div>
       {tried && isTried && <PolicyTried tried={tried.told} />}

@@ -5,7 +5,7 @@ import { useMemo, useState } from "react";
 import { Link } from "react-router-dom";
 import { api, asked } from "@/api/client";
 import { keys } from "@/api/news";
-import { Ago, Nothing, PageHead, StateMark, Trouble } from "@/look/parts";
+import { Ago, Nothing, PageHead, slow, StateMark, Trouble } from "@/look/parts";
 import { lookWords } from "@/look/words";
 import { workPath } from "@/overview/CardDetail";
 import { useSession } from "@/session/session";
@@ -13,7 +13,7 @@ import { useLanguage, useWords } from "@/words";
 import "./admin.css";
 import { BatchBar } from "./BatchBar";
 import type { Workload } from "./batch";
-import { ForAdmins, slow, useFilters, useGroups, useLeads, useUsers } from "./parts";
+import { ForAdmins, useFilters, useGroups, useLeads, useUsers } from "./parts";
 import { adminWords } from "./words";
 
 const PAGE = 200;

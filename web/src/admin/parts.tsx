@@ -38,9 +38,6 @@ export function useAct<Wish, Told>(act: (wish: Wish) => Promise<Told>, touched: 
   });
 }
 
-/** A spinner for what takes a while. Shown for a blink, it would stay behind, unseen but heard by screen readers. */
-export const slow = (pending: boolean): false | { delay: number } => pending && { delay: 300 };
-
 /** Puts what the server found wrong at its fields. Returns what belongs to none of them. */
 export function atFields(form: FormInstance, error: unknown, fields: readonly string[]): string[] {
   if (!(error instanceof Refusal)) return [error instanceof Error ? error.message : String(error)];

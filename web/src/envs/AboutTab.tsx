@@ -10,9 +10,10 @@ import { Resources } from "./Resources";
 import { envWords } from "./words";
 
 export function AboutTab({ env }: { env: EnvDetail }) {
+  const say = useWords(envWords);
   return (
     <div className="stack">
-      {env.state === "queued" ? <Waits env={env} /> : env.state !== "running" && <Alert type="info" showIcon title={env.reason} />}
+      {env.restarting ? <Alert type="info" showIcon title={say("restarting")} /> : env.state === "queued" ? <Waits env={env} /> : env.state !== "running" && <Alert type="info" showIcon title={env.reason} />}
       <Closed env={env} />
       <div className="columns">
         <Facts env={env} />
@@ -50,7 +51,6 @@ function Waits({ env }: { env: EnvDetail }) {
           </>
         }
       />
-      {restart.isPending && <Alert type="info" showIcon title={say("restarting")} />}
       <Offers offers={data?.remedies ?? []} label={say("takeIt")} onTake={(changes) => restart.mutate(changes)} />
     </section>
   );

@@ -3,7 +3,7 @@ import { DeleteOutlined, PlayCircleOutlined, PoweroffOutlined, ReloadOutlined } 
 import { Button } from "antd";
 import { useState } from "react";
 import { useNavigate } from "react-router-dom";
-import { useConfirm } from "@/look/parts";
+import { slow, useConfirm } from "@/look/parts";
 import { useWords } from "@/words";
 import { type Env, isStopped, useWishes } from "./asking";
 import { StartDialog } from "./StartDialog";
@@ -17,7 +17,8 @@ export function EnvActions({ env, small = false }: { env: Env; small?: boolean }
   const [asking, setAsking] = useState<"start" | "restart" | null>(null);
   const name = env.name;
   const stopped = isStopped(env);
-  const ends = env.wanted !== "run" && !stopped;
+  const restarts = env.restarting || restart.isPending;
+  const ends = env.wanted !== "run" && !stopped && !env.restarting;
   const askStop = async () => {
     if (env.state === "queued" || (await confirm({ title: say("stopTitle", { name }), lost: say("stopLost"), ok: say("stop") }))) stop.mutate();
   };
@@ -35,12 +36,12 @@ export function EnvActions({ env, small = false }: { env: Env; small?: boolean }
   return (
     <span className="row" style={{ flexWrap: small ? "nowrap" : "wrap" }}>
       {stopped ? (
-        <Button size={size} type={small ? "default" : "primary"} icon={<PlayCircleOutlined />} loading={start.isPending || restart.isPending} onClick={() => setAsking("start")}>{say("start")}</Button>
+        <Button size={size} type={small ? "default" : "primary"} icon={<PlayCircleOutlined />} loading={slow(start.isPending)} onClick={() => setAsking("start")}>{say("start")}</Button>
       ) : (
-        <Button size={size} icon={<PoweroffOutlined />} loading={stop.isPending || ends} disabled={restart.isPending} onClick={() => void askStop()}>{say("stop")}</Button>
+        <Button size={size} icon={<PoweroffOutlined />} loading={slow(stop.isPending || ends)} onClick={() => void askStop()}>{say("stop")}</Button>
       )}
-      {!small && !stopped && <Button icon={<ReloadOutlined />} loading={restart.isPending} disabled={ends && !restart.isPending} onClick={() => setAsking("restart")}>{say("restart")}</Button>}
-      <Button size={size} danger icon={<DeleteOutlined />} loading={remove.isPending} onClick={() => void askRemove()} aria-label={small ? `${say("remove")}: ${name}` : undefined}>
+      {!small && !stopped && <Button icon={<ReloadOutlined />} loading={slow(restarts)} disabled={ends} onClick={() => setAsking("restart")}>{say("restart")}</Button>}
+      <Button size={size} danger icon={<DeleteOutlined />} loading={slow(remove.isPending)} onClick={() => void askRemove()} aria-label={small ? `${say("remove")}: ${name}` : undefined}>
         {small ? null : say("remove")}
       </Button>
       {asking && <StartDialog env={env} verb={asking} onDone={again} onLeave={() => setAsking(null)} />}

@@ -9,7 +9,7 @@ import { Nothing, PageHead, StateMark, Trouble } from "@/look/parts";
 import { useLook } from "@/look/theme";
 import { useWords } from "@/words";
 import { AboutTab } from "./AboutTab";
-import { type EnvDetail, useEnv } from "./asking";
+import { type EnvDetail, isOpen, useEnv } from "./asking";
 import { ConnectTab } from "./ConnectTab";
 import { EnvActions } from "./EnvActions";
 import "./envs.css";
@@ -28,10 +28,11 @@ function useTabs(env: EnvDetail): TabsProps["items"] {
   const { dark } = useLook();
   const key = `${env.id}-${env.attempt}`; // another start, another visit
   const path = `/?look=${dark ? "dark" : "light"}`;
+  const closed = (what: string) => env.closed[what] ?? (isOpen(env) ? undefined : say("notRunning"));
   const tools = TOOLS.map((what) => ({
     key: what,
-    label: <ToolLabel label={say(what)} closed={env.closed[what]} />,
-    disabled: what in env.closed,
+    label: <ToolLabel label={say(what)} closed={closed(what)} />,
+    disabled: closed(what) !== undefined,
     children: <InsideFrame key={key} id={env.id} what={what} path={what === "terminal" ? path : undefined} title={`${say(what)}: ${env.name}`} />,
   }));
   const later = (children: ReactNode) => <Suspense fallback={<div aria-busy="true" style={{ minHeight: 240 }} />}>{children}</Suspense>;

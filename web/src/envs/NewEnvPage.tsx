@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { useNavigate } from "react-router-dom";
 import { api, asked, Refusal } from "@/api/client";
 import { keys } from "@/api/news";
-import { PageHead, Trouble } from "@/look/parts";
+import { PageHead, slow, Trouble } from "@/look/parts";
 import { useSession } from "@/session/session";
 import { useLanguage, useWords } from "@/words";
 import { useMachines } from "./asking";
@@ -96,7 +96,7 @@ export default function NewEnvPage() {
               ))}
             </Form.Item>
           )}
-          <Button type="primary" htmlType="submit" loading={create.isPending}>{say("createIt")}</Button>
+          <Button type="primary" htmlType="submit" loading={slow(create.isPending)}>{say("createIt")}</Button>
         </Form>
         <Outlook
           outlook={outlook.data}

@@ -10,8 +10,6 @@ export type EnvDetail = Schemas["EnvDetail"];
 export type Changes = Record<string, unknown>;
 
 const REASONS_MS = 10_000; // why something waits changes without news
-const STOP_MS = 90_000;
-const LOOK_MS = 700;
 
 export function useEnvs(everyone: boolean) {
   const { language } = useLanguage();
@@ -55,21 +53,10 @@ export function useWishes(env: Pick<Env, "id">) {
   const stop = useMutation({ mutationFn: () => asked(api.POST("/api/v1/envs/{ref}/stop", { params })), ...options });
   const remove = useMutation({ mutationFn: () => asked(api.DELETE("/api/v1/envs/{ref}", { params })), ...options });
   const timer = useMutation({ mutationFn: (body: Schemas["TimerIn"]) => asked(api.PUT("/api/v1/envs/{ref}/timer", { params, body })), ...options });
-  const restart = useMutation({ mutationFn: (set: Changes) => restarted(env.id, set), ...options });
+  const restart = useMutation({ mutationFn: (set: Changes) => asked(api.POST("/api/v1/envs/{ref}/restart", { params, body: { set, force: false } })), ...options });
   return { start, stop, remove, timer, restart };
 }
 
-/** Stopped, and started again with what is asked for; unless it could never start with that, then nothing is done. */
-async function restarted(ref: string, set: Changes): Promise<unknown> {
-  const params = { path: { ref } };
-  const outlook = await asked(api.POST("/api/v1/envs/{ref}/preview", { params, body: { set, force: false } }));
-  if (outlook.never) throw new Error(outlook.reason ?? "");
-  await asked(api.POST("/api/v1/envs/{ref}/stop", { params }));
-  const deadline = Date.now() + STOP_MS;
-  while ((await askDetail(ref)).state !== "paused" && Date.now() < deadline) await new Promise((go) => setTimeout(go, LOOK_MS));
-  return asked(api.POST("/api/v1/envs/{ref}/start", { params, body: { set, force: false } }));
-}
-
-/** Stopped: it can be started. Whoever wants it stopped while it still ends has to wait. */
-export const isStopped = (env: Pick<Env, "state">): boolean => env.state === "paused";
+/** Stopped: it can be started. Whoever wants it stopped while it still ends has to wait; what restarts is not stopped. */
+export const isStopped = (env: Pick<Env, "state" | "restarting">): boolean => env.state === "paused" && !env.restarting;
 export const isOpen = (env: Pick<Env, "state">): boolean => env.state === "running" || env.state === "starting";

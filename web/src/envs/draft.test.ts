@@ -37,6 +37,10 @@ describe("what the machines could give", () => {
     expect(limits.memory).toEqual({ most: 64, now: 54 });
   });
 
+  it("counts parts of cores, too", () => {
+    expect(limitsOf([machine("ready", 2, 1.25, 8, 2)], "").cpu).toEqual({ most: 2, now: 0.7 });
+  });
+
   it("has nothing to give where there is nothing", () => {
     expect(limitsOf([], "").cards).toEqual({ most: 0, now: 0 });
   });

@@ -96,7 +96,7 @@ export function limitsOf(machines: readonly Machine[], device: string): Limits {
   const gib = (amount: number) => Math.floor(amount / 2 ** 30);
   return {
     cards: range((one) => one.cards_total[kind] ?? 0, (one) => Math.floor(one.cards_free[kind] ?? 0)),
-    cpu: range((one) => Math.floor(one.cpu), (one) => Math.floor(one.cpu - one.cpu_used)),
+    cpu: range((one) => Math.floor(one.cpu), (one) => Math.floor((one.cpu - one.cpu_used) * 10) / 10),
     memory: range((one) => gib(one.memory), (one) => gib(one.memory - one.memory_used)),
     devices,
   };

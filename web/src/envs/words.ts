@@ -70,7 +70,7 @@ export const envWords = {
   stopLost: ["Programs running in it end, and what they hold in memory is lost. Its cards become free. What is installed in it and all files stay.", "其中运行的程序会结束，内存中的内容会丢失，并释放加速卡。已安装的内容和所有文件会保留。"],
   removeTitle: ["Remove {name} for good?", "永久删除 {name}？"],
   removeLost: ["What is installed in it is lost, and programs running in it end. Your files in /mnt stay.", "其中安装的内容会丢失，运行中的程序会结束。/mnt 中的文件会保留。"],
-  restarting: ["Restarting: it is being stopped first. Keep this page open.", "正在重启：先停止环境，请勿关闭此页面。"],
+  restarting: ["Restarting: it is stopped, then started again. You need not wait here.", "正在重启：停止后会自动重新启动，无需在此等待。"],
   about: ["About", "概况"],
   terminal: ["Terminal", "终端"],
   lab: ["Lab", "Lab"],

@@ -5,7 +5,7 @@ import { lazy, Suspense, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router-dom";
 import { api, asked, Refusal } from "@/api/client";
 import { keys } from "@/api/news";
-import { PageHead, Trouble } from "@/look/parts";
+import { PageHead, slow, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import { FIRST_TEXT, hasCommand, textOf, withChanges } from "./fresh/draft";
 import type { Schema } from "./fresh/help";
@@ -98,7 +98,7 @@ function Draft({ first, from }: { first: string; from: string | null }) {
         <OutlookCard looked={looked} change={(changes) => write(withChanges(text, changes))}>
           {submit.error && <>{looked.problems.length === 0 && <Trouble error={submit.error} />}<p className="quiet" style={{ margin: 0 }}>{say("keptOnError")}</p></>}
           {tried && looked.empty && <Alert type="error" title={say("required")} role="alert" />}
-          <Button type="primary" size="large" block loading={submit.isPending} onClick={go}>{say("submit")}</Button>
+          <Button type="primary" size="large" block loading={slow(submit.isPending)} onClick={go}>{say("submit")}</Button>
         </OutlookCard>
       </div>
     </div>

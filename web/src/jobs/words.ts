@@ -22,6 +22,7 @@ export const jobWords = {
   reason: ["Why", "原因"],
   waits: ["waits {time}", "已等 {time}"],
   runs: ["runs {time}", "已运行 {time}"],
+  atStep: ["step {n} · {time}", "第 {n} 步 · {time}"],
   took: ["took {time}", "用时 {time}"],
   tries: ["attempt {n}", "第 {n} 次尝试"],
   select: ["Select {name}", "选择 {name}"],

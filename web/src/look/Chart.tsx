@@ -25,14 +25,21 @@ interface Props {
 const LIGHT = ["#1554ad", "#1a7f37", "#9a5b00", "#8a2a8f", "#0b6674", "#c02b2b", "#5a6372", "#6b4ae0"];
 const DARK = ["#6cb2ff", "#4cc76a", "#f0b145", "#d2a8ff", "#56d4dd", "#ff7b72", "#a3aab6", "#a899ff"];
 
+const SHORT_MS = 10 * 60_000; // of a shorter span, seconds are told as well
+
+function spanOf(lines: readonly ChartLine[]): number {
+  const times = lines.flatMap(({ points }) => [points[0]?.[0] ?? 0, points.at(-1)?.[0] ?? 0]);
+  return times.length > 0 ? Math.max(...times) - Math.min(...times) : 0;
+}
+
 function look(dark: boolean) {
   return { text: dark ? "#b6bcc6" : "#4a5361", line: dark ? "#313a46" : "#d5dae2", ground: dark ? "#161b22" : "#ffffff", colours: dark ? DARK : LIGHT };
 }
 
 function drawing({ lines, format, label }: Props, dark: boolean, language: string) {
   const { text, line, ground, colours } = look(dark);
-  const clock = new Intl.DateTimeFormat(language === "zh" ? "zh-CN" : "en-GB", { hour: "2-digit", minute: "2-digit" });
-  const plain = (value: number) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
+  const clock = new Intl.DateTimeFormat(language === "zh" ? "zh-CN" : "en-GB", { hour: "2-digit", minute: "2-digit", second: spanOf(lines) < SHORT_MS ? "2-digit" : undefined });
+  const plain = (value: number) => String(value < 1 ? Number(value.toPrecision(2)) : Number(value.toFixed(2)));
   return {
     animation: false,
     color: colours,

@@ -27,6 +27,9 @@ export function StateMark({ state, kind }: { state: State; kind?: Schemas["Kind"
   return <span className={`state state-${TONES[state]}`}>{say(shown)}</span>;
 }
 
+/** A spinner for what takes a while. Shown for a blink, it would stay behind, unseen but heard by screen readers. */
+export const slow = (pending: boolean): false | { delay: number } => pending && { delay: 300 };
+
 export function PageHead({ title, children }: { title: ReactNode; children?: ReactNode }) {
   return (
     <div className="spread" style={{ marginBottom: 16 }}>

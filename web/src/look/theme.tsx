@@ -86,7 +86,8 @@ export function LookProvider({ children }: { children: ReactNode }) {
           components: dark
             ? {
                 Tabs: { itemSelectedColor: "#7fb0ff", itemActiveColor: "#7fb0ff", itemHoverColor: "#a9caff", inkBarColor: "#7fb0ff" },
-                Menu: { itemSelectedColor: "#a9caff", subMenuItemSelectedColor: "#a9caff" },
+                // The menu lies on the ground of the side, or of the drawer.
+                Menu: { itemSelectedColor: "#a9caff", subMenuItemSelectedColor: "#a9caff", itemBg: "transparent", subMenuItemBg: "transparent" },
                 Button: { defaultHoverColor: "#a9caff", defaultActiveColor: "#a9caff" },
               }
             : {},

@@ -2,7 +2,7 @@
 import { Alert, Button, Form, Input } from "antd";
 import { useState } from "react";
 import { api, asked } from "@/api/client";
-import { troubleWords } from "@/look/parts";
+import { slow, troubleWords } from "@/look/parts";
 import { lookWords } from "@/look/words";
 import { useWords } from "@/words";
 import { sessionWords } from "./words";
@@ -55,7 +55,7 @@ export default function FirstPasswordPage({ onDone }: { onDone: () => void }) {
           >
             <Input.Password autoComplete="new-password" />
           </Form.Item>
-          <Button type="primary" htmlType="submit" block loading={busy}>{say("choose")}</Button>
+          <Button type="primary" htmlType="submit" block loading={slow(busy)}>{say("choose")}</Button>
         </Form>
       </div>
     </main>

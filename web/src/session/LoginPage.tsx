@@ -2,7 +2,7 @@
 import { Alert, Button, Form, Input, Select } from "antd";
 import { useState } from "react";
 import { api, asked, keepCsrf } from "@/api/client";
-import { troubleWords } from "@/look/parts";
+import { slow, troubleWords } from "@/look/parts";
 import { lookWords } from "@/look/words";
 import { type Language, useLanguage, useWords } from "@/words";
 import { sessionWords } from "./words";
@@ -42,7 +42,7 @@ export default function LoginPage({ onLogin }: { onLogin: () => void }) {
           <Form.Item name="password" label={say("password")} rules={[{ required: true, message: say("passwordMissing") }]}>
             <Input.Password autoComplete="current-password" />
           </Form.Item>
-          <Button type="primary" htmlType="submit" block loading={busy}>{say("logIn")}</Button>
+          <Button type="primary" htmlType="submit" block loading={slow(busy)}>{say("logIn")}</Button>
         </Form>
         <p className="quiet" style={{ marginTop: 16 }}>{say("forgotten")}</p>
       </div>

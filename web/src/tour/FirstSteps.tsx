@@ -6,7 +6,7 @@ import { type ReactNode, useState } from "react";
 import { api, asked, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
 import { LinkButton } from "@/look/LinkButton";
-import { StateMark, Trouble } from "@/look/parts";
+import { slow, StateMark, Trouble } from "@/look/parts";
 import { useSession } from "@/session/session";
 import { useWords } from "@/words";
 import { exampleJob, isShown, readMemory } from "./example";
@@ -74,7 +74,7 @@ function Invitation({ onRan, onLeave }: { onRan: (id: string) => void; onLeave: 
       return client.invalidateQueries({ queryKey: keys.workloads() });
     },
   });
-  const button = <Button type="primary" icon={<PlayCircleOutlined />} disabled={needed && image === null} loading={run.isPending} onClick={() => run.mutate()}>{say("run")}</Button>;
+  const button = <Button type="primary" icon={<PlayCircleOutlined />} disabled={needed && image === null} loading={slow(run.isPending)} onClick={() => run.mutate()}>{say("run")}</Button>;
   return (
     <Card onLeave={onLeave} leave={say("dismiss")}>
       <p style={{ margin: 0, maxWidth: 720 }}>{say("why")}</p>

@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { Alert, Button, Input } from "antd";
 import { useState } from "react";
 import { api, asked } from "@/api/client";
-import { Trouble } from "@/look/parts";
+import { slow, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import { jobWords } from "../words";
 import type { Detail } from "./useJob";
@@ -26,7 +26,7 @@ export function BeforeAsked({ job }: { job: Detail }) {
         }}
       >
         <Input aria-label={say("beforeWhich")} placeholder={say("beforeWhich")} value={other} onChange={(event) => setOther(event.target.value)} style={{ width: 280, maxWidth: "100%" }} />
-        <Button htmlType="submit" loading={ask.isPending} disabled={!other.trim()}>{say("beforeAsk")}</Button>
+        <Button htmlType="submit" loading={slow(ask.isPending)} disabled={!other.trim()}>{say("beforeAsk")}</Button>
       </form>
       <div aria-live="polite" style={{ marginTop: 12 }}>
         {ask.error && <Trouble error={ask.error} />}

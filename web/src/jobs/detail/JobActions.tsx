@@ -4,7 +4,7 @@ import { App, Button, Tooltip } from "antd";
 import { useNavigate } from "react-router-dom";
 import { keys } from "@/api/news";
 import { LinkButton } from "@/look/LinkButton";
-import { moment, useConfirm, useTell } from "@/look/parts";
+import { moment, slow, useConfirm, useTell } from "@/look/parts";
 import { useLanguage, useWords } from "@/words";
 import { can, carryOut, isRunning, type Verb } from "../wishes";
 import { jobWords } from "../words";
@@ -57,7 +57,7 @@ export function JobActions({ job }: { job: Detail }) {
       {VERBS.filter((verb) => verb !== "resume" || can("resume", job)).map((verb) => (
         <Tooltip key={verb} title={can(verb, job) ? undefined : say(`cannot_${verb}`)}>
           <span>
-            <Button danger={verb === "stop"} disabled={!can(verb, job)} loading={act.isPending && act.variables === verb} onClick={() => void ask(verb)}>{say(verb)}</Button>
+            <Button danger={verb === "stop"} disabled={!can(verb, job)} loading={slow(act.isPending && act.variables === verb)} onClick={() => void ask(verb)}>{say(verb)}</Button>
           </span>
         </Tooltip>
       ))}

@@ -4,7 +4,7 @@ import { Alert, App, Button } from "antd";
 import { Link, useNavigate } from "react-router-dom";
 import { api, asked, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
-import { Trouble, useTell } from "@/look/parts";
+import { slow, Trouble, useTell } from "@/look/parts";
 import { useLanguage, useWords } from "@/words";
 import { newKey } from "../wishes";
 import { jobWords } from "../words";
@@ -67,7 +67,7 @@ function Remedies({ job, remedies }: { job: Detail; remedies: Why["remedies"] })
       {remedies.map((remedy) => (
         <div key={remedy.words} className="offer">
           <span>{remedy.words}</span>
-          <Button type="primary" loading={take.isPending && take.variables === remedy.changes} disabled={take.isPending} aria-label={`${say("take")}: ${remedy.words}`} onClick={() => take.mutate(remedy.changes)}>
+          <Button type="primary" loading={slow(take.isPending && take.variables === remedy.changes)} disabled={take.isPending} aria-label={`${say("take")}: ${remedy.words}`} onClick={() => take.mutate(remedy.changes)}>
             {say("take")}
           </Button>
         </div>

@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { App, Button, Tooltip } from "antd";
 import { keys } from "@/api/news";
-import { troubleWords, useConfirm } from "@/look/parts";
+import { slow, troubleWords, useConfirm } from "@/look/parts";
 import { lookWords } from "@/look/words";
 import { useWords } from "@/words";
 import { can, carryOut, forAll, isRunning, type Job, type Verb } from "../wishes";
@@ -46,7 +46,7 @@ export function BulkBar({ jobs, clear }: { jobs: Job[]; clear: () => void }) {
           return (
             <Tooltip key={verb} title={able.length === 0 ? say("noneOfThem") : undefined}>
               <span>
-                <Button danger={verb === "stop"} disabled={able.length === 0} loading={act.isPending && act.variables.verb === verb} onClick={() => void ask(verb, able)}>{say(verb)}</Button>
+                <Button danger={verb === "stop"} disabled={able.length === 0} loading={slow(act.isPending && act.variables.verb === verb)} onClick={() => void ask(verb, able)}>{say(verb)}</Button>
               </span>
             </Tooltip>
           );

@@ -114,10 +114,11 @@ const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose, say,
   );
 });
 
-/** How far it is: how long it waits, runs or took. */
+/** How far it is: the step it says it has saved, and how long it waits, runs or took. */
 function progress(job: Job, now: number, say: Say, inWords: (seconds: number) => string): string {
   const seconds = (from: string, to: number) => inWords((to - Date.parse(from)) / 1000);
   if (hasEnded(job)) return job.started_at && job.ended_at ? say("took", { time: seconds(job.started_at, Date.parse(job.ended_at)) }) : "–";
+  if (isRunning(job) && job.started_at && job.saved_step !== null) return say("atStep", { n: job.saved_step, time: seconds(job.started_at, now) });
   if (isRunning(job) && job.started_at) return say("runs", { time: seconds(job.started_at, now) });
   return job.state === "queued" ? say("waits", { time: seconds(job.submitted_at, now) }) : "–";
 }
