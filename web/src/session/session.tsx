@@ -1,5 +1,5 @@
 /** Who is logged in. Pages below may count on it. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, lazy, type ReactNode, Suspense, useContext, useEffect, useMemo } from "react";
 import { api, asked, keepCsrf, onLoggedOut, Refusal, type Schemas } from "@/api/client";
 import { NewsProvider } from "@/api/news";
@@ -35,10 +35,20 @@ async function whoAmI(): Promise<Who | null> {
   }
 }
 
+let lastSeen: string | undefined; // the person whose answers this page holds
+
+/** What was answered to one person is not shown to the next who logs in on the same page. */
+async function whoIsHere(client: QueryClient): Promise<Who | null> {
+  const who = await whoAmI();
+  if (who && lastSeen !== undefined && lastSeen !== who.user.name) client.removeQueries({ predicate: (query) => query.queryKey[0] !== "who" });
+  lastSeen = who?.user.name ?? lastSeen;
+  return who;
+}
+
 /** Shows the login, the first change of the password, or what is asked for: the address stays the same. */
 export function SessionGate({ children }: { children: ReactNode }) {
   const client = useQueryClient();
-  const { data: who, error, refetch } = useQuery({ queryKey: ["who"], queryFn: whoAmI, staleTime: Infinity, retry: 1 });
+  const { data: who, error, refetch } = useQuery({ queryKey: ["who"], queryFn: () => whoIsHere(client), staleTime: Infinity, retry: 1 });
   useEffect(() => onLoggedOut(() => client.setQueryData(["who"], null)), [client]);
   const session = useMemo(
     () =>
@@ -58,7 +68,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
   if (!session) return <Suspense><LoginPage onLogin={logged} /></Suspense>;
   if (session.who.user.must_change_password) return <Suspense><FirstPasswordPage onDone={logged} /></Suspense>;
   return (
-    <SessionContext.Provider value={session}>
+    <SessionContext.Provider key={session.who.user.name} value={session}>
       <NewsProvider version={session.who.version}>{children}</NewsProvider>
     </SessionContext.Provider>
   );
