@@ -59,7 +59,7 @@ class Notes:
 
     def line(self, path: Path) -> int | None:
         """Of the value, or of the nearest thing around it that stands somewhere."""
-        for length in range(len(path), -1, -1):
+        for length in range(len(path), 0, -1):
             mark = self._marks.keys.get(path[:length]) or self._marks.values.get(path[:length])
             if mark is not None:
                 return mark.line

@@ -37,6 +37,7 @@ _PHASES = {
 }
 _ENDING = {"stop": "Terminating", "pause": "Aborting"}
 _FAILS_AS = frozenset({"Aborted", "Terminated", "Completed"})
+_NO_PODS_WAIT = frozenset({"paused", "succeeded", "failed", "stopped"})
 COUNTERS = ("Succeeded", "Pending", "Running", "Failed")
 
 
@@ -75,7 +76,10 @@ def least(item: Item) -> int:
 
 
 def counters(item: Item) -> dict[str, int]:
-    counted = item.get("replicas_by_state") or {}
+    """What has ended or is suspended has no pods that wait."""
+    counted = dict(item.get("replicas_by_state") or {})
+    if item["state"] in _NO_PODS_WAIT:
+        counted["pending"] = 0
     return {name: int(counted.get(name.lower(), 0)) for name in COUNTERS}
 
 
