@@ -1,4 +1,4 @@
-"""The server, and the job or queue that is meant."""
+"""The job that is meant."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ _ENDED = frozenset({"succeeded", "failed", "stopped"})
 _ID = re.compile(r"[a-z][a-z0-9]{9}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 MOST_OF_ONE_NAME = 100
-
-
-def server_of(given: Given) -> Server:
-    """`--master` is the address of the server. A kubeconfig is accepted, and means nothing."""
-    return Server.found(given.text("master") or None)
 
 
 def find_job(server: Server, given: Given) -> dict[str, Any]:

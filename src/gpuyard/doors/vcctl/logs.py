@@ -9,7 +9,8 @@ from gpuyard.dialects.volcano import telling
 from gpuyard.doors.asking import Server, in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import Failure
-from gpuyard.doors.vcctl.finding import find_job, server_of
+from gpuyard.doors.vcctl.finding import find_job
+from gpuyard.doors.vcctl.master import server_of
 
 MOST_LINES = 100_000
 MOST_BYTES = 4 << 20

@@ -38,7 +38,7 @@ _LINES = Flag("lines", "the last lines of the log to show; left out: all", "L", 
 
 
 def _leaf(parent: str, name: str, about: str, function: str, *flags: Flag) -> Command:
-    """A command whose work is done by a function of `jobs`, `logs` or `queues`: `jobs.create`."""
+    """A command whose work is done by a function of another module here: `jobs.view`."""
 
     def run(given: Given) -> int:
         from gpuyard.doors.vcctl.failing import reported
@@ -66,8 +66,8 @@ def _version(given: Given) -> int:
 
 
 _JOB_COMMANDS = (
-    _leaf("job", "create", "create a job from a yaml file", "jobs.create", _FILE, _NAMESPACE),
-    _leaf("job", "run", "run job by parameters from the command line", "jobs.run", *_RUN_FLAGS),
+    _leaf("job", "create", "create a job from a yaml file", "submitting.create", _FILE, _NAMESPACE),
+    _leaf("job", "run", "run job by parameters from the command line", "submitting.run", *_RUN_FLAGS),
     _leaf("job", "list", "list job information", "jobs.list_jobs", *_LIST_FLAGS),
     _leaf("job", "view", "show job information", "jobs.view", _JOB, _NAMESPACE),
     _leaf("job", "logs", "show the output of a job, or why it waits", "logs.logs", _JOB, _NAMESPACE, _LINES),

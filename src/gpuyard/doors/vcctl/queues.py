@@ -10,7 +10,7 @@ from gpuyard.dialects.volcano import telling
 from gpuyard.doors.asking import Refusal, Server, in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import QUEUES, Failure, already_exists, not_found
-from gpuyard.doors.vcctl.finding import server_of
+from gpuyard.doors.vcctl.master import server_of
 
 LIVE = "queued,placed,starting,running,stopping,paused"
 ACTIONS = ("open", "close", "update")
