@@ -147,6 +147,9 @@ def test_a_one_time_password_opens_nothing_until_it_is_changed(server: Yard) -> 
         assert refused.status_code == 403
         assert refused.json()["error"]["code"] == "refused.password_change_needed"
         assert newbie.get("/api/v1/whoami").json()["user"]["must_change_password"] is True
+        same = newbie.post("/api/v1/password", json={"old": once, "new": once})  # who gave it would go on knowing it
+        assert (same.status_code, same.json()["error"]["code"]) == (400, "refused.same_password")
+        assert newbie.get("/api/v1/workloads").status_code == 403
         assert newbie.post("/api/v1/password", json={"old": once, "new": "my very own words"}).status_code == 200
         assert newbie.get("/api/v1/workloads").status_code == 200
 

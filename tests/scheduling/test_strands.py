@@ -29,6 +29,13 @@ def test_a_fair_share_and_twice_of_it_strand_nothing() -> None:
         assert strands(job.spec, [NODE]) == []
 
 
+def test_a_fair_share_strands_nothing_where_there_are_fewer_cores_than_cards() -> None:
+    small = a_node("small", cards=8, cpu=2, memory_gib=24)
+    assert strands(a_job(cards=1, memory_gib=2).spec, [small]) == []
+    [note] = strands(a_job(cards=1, cpu=1).spec, [small])
+    assert note.facts["cards"] == 3  # one core is left, a quarter of one for each: enough for four of seven
+
+
 def test_the_whole_node_strands_nothing_however_much_it_asks() -> None:
     assert strands(a_job(cards=8, cpu=64, memory_gib=512).spec, [NODE]) == []
 

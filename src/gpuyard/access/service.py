@@ -13,7 +13,7 @@ from gpuyard.access.memory import RecentActors
 from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import MOST_LENGTH, Passwords, check_strength, make_one_time_password
 from gpuyard.access.rights import Action, Refused
-from gpuyard.domain.errors import LoginNeeded
+from gpuyard.domain.errors import BadInput, LoginNeeded
 from gpuyard.domain.people import NAME_RULE, Group, Membership, Role, User
 from gpuyard.domain.reasons import Code, because
 from gpuyard.store import logins, people
@@ -191,6 +191,8 @@ class Access:
         now = self._clock()
         if old is not None or actor.via is not Via.OWNER:  # who owns the data folder could write it there
             self._check_old_password(actor, old or "", now)
+        if new == old:  # else whoever gave a one-time password would go on knowing it
+            raise BadInput(because(Code.SAME_PASSWORD))
         hashed = self.hash_new_password(new, actor.name)
         with self._database.write() as conn:
             people.set_password(conn, actor.name, hashed, must_change=False)

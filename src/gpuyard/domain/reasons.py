@@ -144,6 +144,7 @@ class Code(StrEnum):
     WRONG_PASSWORD = "refused.wrong_password"  # (none)  # noqa: S105
     PASSWORD_CHANGE_NEEDED = "refused.password_change_needed"  # (none)  # noqa: S105
     WEAK_PASSWORD = "refused.weak_password"  # least  # noqa: S105
+    SAME_PASSWORD = "refused.same_password"  # (none)  # noqa: S105
     TOO_MANY_TRIES = "refused.too_many_tries"  # seconds
     TOO_MANY_LIVE = "refused.too_many_live"  # limit
     BAD_CSRF = "refused.bad_csrf"  # (none)

@@ -1,7 +1,7 @@
 """Requests that strand cards: they ask for so much CPU or memory that the cards beside them are of no use to anybody.
 
-A card counts as stranded when it is left without a core of its own, or with less than an eighth of its fair share of
-the machine's memory.
+A card counts as stranded when it is left without a core of its own (on a machine with fewer cores than cards, without
+its fair share of them), or with less than an eighth of its fair share of the machine's memory.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ def _stranded(role: RoleSpec, node: Node) -> tuple[int, str]:
         node.memory // memory if memory else role.replicas,
     )
     left = len(node.cards) - -(-cards.milli * together // 1000)  # a card given out in part is in use
+    least_cpu = max(1, min(LEAST_CPU_MILLI, node.cpu_milli // len(node.cards)))
     fair_memory = max(1, node.memory // len(node.cards) // LEAST_PART_OF_MEMORY)
     served = {
-        "cpu": (node.cpu_milli - together * cpu) // LEAST_CPU_MILLI,
+        "cpu": (node.cpu_milli - together * cpu) // least_cpu,
         "memory": (node.memory - together * memory) // fair_memory,
     }
     resource = min(served, key=lambda name: served[name])

@@ -176,6 +176,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.WEAK_PASSWORD: (
         "The password is too easy to guess. Choose another[ of at least {least} characters], not your name."
     ),
+    Code.SAME_PASSWORD: "That is the password you already have. Choose another.",
     Code.TOO_MANY_TRIES: "Too many tries. Wait[ {seconds:seconds}] and try again.",
     Code.TOO_MANY_LIVE: (
         "You have too many workloads that have not ended[ (at most {limit})]. Wait until some end, or stop some."

@@ -145,6 +145,7 @@ SENTENCES: Mapping[Code, Template] = {
         "还在使用一次性密码，请先改成自己的密码：`yard password`；尚未登录时用 `yard login URL`。"
     ),
     Code.WEAK_PASSWORD: "密码太容易猜到。[至少 {least} 个字符，]不要用自己的名字，也不要用常见密码。",
+    Code.SAME_PASSWORD: "新密码与现在的密码相同，请换一个。",
     Code.TOO_MANY_TRIES: "尝试次数太多，请[等 {seconds:seconds}]稍后再试。",
     Code.TOO_MANY_LIVE: "你未结束的任务太多了[（最多 {limit} 个）]。请等一些任务结束，或停掉一些。",
     Code.BAD_CSRF: "页面已过期，请刷新后重试。",
