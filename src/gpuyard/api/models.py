@@ -113,6 +113,7 @@ class WorkloadOut(Out):
         description="of the newest attempt", examples=[{"pending": 0, "running": 2, "succeeded": 0, "failed": 0}]
     )
     origin: OriginOut | None = Field(description="null: it was described in our own words")
+    removed_at: Instant | None = Field(description="when its owner took it off the lists")
 
 
 class Answered(WorkloadOut):

@@ -157,6 +157,7 @@ def workload_fields(workload: Workload, glasses: Glasses) -> dict[str, Any]:
         "saved_step": workload.attempt.saved_step if workload.attempt else None,
         "replicas_by_state": replicas_by_state(workload),
         "origin": _origin(workload.spec.origin),
+        "removed_at": instant_or_none(workload.removed_at),
     }
 
 

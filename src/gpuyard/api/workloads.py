@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Query, Request, Response
+from pydantic import AwareDatetime
 from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit
@@ -24,8 +25,8 @@ from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import ENDED, Kind, State, StoryEvent, Wanted, Workload
+from gpuyard.store import removal, workplaces
 from gpuyard.store import workloads as rows
-from gpuyard.store import workplaces
 from gpuyard.store.database import Connection
 from gpuyard.store.workloads import WorkloadFilter
 
@@ -149,6 +150,9 @@ def list_workloads(
     search: Annotated[str | None, Query(max_length=63, description="somewhere in the name, in any case")] = None,
     kind: Kind | None = None,
     mine: bool = False,
+    since: Annotated[AwareDatetime | None, Query(description="submitted then or later")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="submitted before")] = None,
+    removed: Annotated[bool, Query(description="also those that were taken off the lists")] = False,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     cursor: Annotated[str | None, Query(pattern=models.CURSOR_PATTERN)] = None,
 ) -> Any:
@@ -160,6 +164,9 @@ def list_workloads(
         name=name,
         kind=kind.value if kind else None,
         search=search,
+        since=since.timestamp() if since else None,
+        until=until.timestamp() if until else None,
+        removed=removed,
     )
     with caller.parts.database.read() as conn:
         found, following = rows.page(conn, filters=filters, visible_to=visibility(caller), before=cursor, limit=limit)
@@ -254,6 +261,25 @@ def resume(caller: Controlling, ref: Ref) -> Any:
     return _wish(caller, ref, "resume", Wanted.RUN)
 
 
+@doors.delete("/workloads/{ref}", response_model=models.Answered)
+def remove(caller: Controlling, ref: Ref) -> Any:
+    """End it if it has not ended, and take it off the lists. Its id still leads to its story and its log."""
+    with caller.parts.database.write() as conn:
+        workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
+        _require_job(workload)
+        if removal.remove(conn, workload, caller.actor.name, caller.now):
+            audit.record(conn, caller.actor, "workload.remove", workload.id, caller.now)
+        after = rows.get(conn, workload.id) or workload
+        seen = glasses(caller, conn, [after.reason])
+    return views.answered(after, [], seen)
+
+
+def _require_job(workload: Workload) -> None:
+    if workload.spec.kind is not Kind.JOB:
+        facts = {"problem": Problem.NOT_A_JOB.value, "value": workload.spec.name}
+        raise BadInput(because(Code.BAD_VALUE, at="", **facts))
+
+
 @doors.patch("/workloads/{ref}", response_model=models.Answered)
 def change(caller: Controlling, ref: Ref, wish: models.WorkloadChange) -> Any:
     """Another priority for what waits, runs or is paused, up to the asker's own ceiling. It keeps its age."""
@@ -331,9 +357,7 @@ async def rerun(
 def _read_rerun(caller: Caller, ref: str, changes: models.RerunIn, key: str | None) -> submitting.Submission:
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
-    if workload.spec.kind is not Kind.JOB:
-        facts = {"problem": Problem.NOT_A_JOB.value, "value": workload.spec.name}
-        raise BadInput(because(Code.BAD_VALUE, at="", **facts))
+    _require_job(workload)
     policy = caller.policies.known(caller.now)
     data = submitting.job_file(workload, policy)
     for path, value in changes.set.items():

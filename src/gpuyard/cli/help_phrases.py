@@ -49,6 +49,11 @@ HELP: dict[str, tuple[str, str]] = {
     ),
     "events": ("The story of a job, line by line.", "任务的经过，逐行显示。"),
     "stop": ("Stop jobs.", "停止任务。"),
+    "rm_job": (
+        "Take jobs off the lists; those that have not ended are stopped.",
+        "从列表中移除任务；尚未结束的会先停止。",
+    ),
+    "opt.removed": ("also those taken off the lists", "包括已从列表中移除的"),
     "pause": ("End the attempt, free the cards, keep the place in the queue.", "结束当前尝试，释放卡，保留排队位置。"),
     "resume": ("Put a paused job back into the queue.", "恢复已暂停的任务。"),
     "priority": (

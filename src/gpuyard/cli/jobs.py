@@ -100,6 +100,7 @@ def _print_waiting(told: Preview, never: bool) -> None:
 @click.option("--group", help=say("opt.in_group"))
 @click.option("--name", help=say("opt.name"))
 @click.option("--mine", is_flag=True, help=say("opt.mine"))
+@click.option("--all", "removed", is_flag=True, help=say("opt.removed"))
 @click.option("--limit", type=click.IntRange(1), help=say("opt.limit"))
 @output_option
 def ls(
@@ -108,13 +109,17 @@ def ls(
     group: str | None,
     name: str | None,
     mine: bool,
+    removed: bool,
     limit: int | None,
     output: str,
 ) -> None:
     # A program gets everything, a person the newest: a list cut short in silence is a trap for programs.
     most = limit if limit is not None or output == "json" else TABLE_LIMIT
     states = ",".join(state) or None
-    found = list(open_client().jobs(state=states, owner=owner, group=group, name=name, mine=mine, limit=most))
+    wanted = open_client().jobs(
+        state=states, owner=owner, group=group, name=name, mine=mine, removed=removed, limit=most
+    )
+    found = list(wanted)
     if output == "json":
         print_json([job.raw for job in found])
     elif found:
@@ -171,6 +176,22 @@ def stop(refs: tuple[str, ...]) -> int:
     return first_failure
 
 
+@click.command("rm", help=say("rm_job"))
+@click.argument("refs", metavar="ID...", nargs=-1, required=True)
+def remove(refs: tuple[str, ...]) -> int:
+    """Every one is tried; the exit code is that of the first that could not be removed."""
+    client = open_client()
+    first_failure = 0
+    for ref in refs:
+        try:
+            job = client.job(ref).remove()
+            note(say("done.rm", job=job.id if job.id == ref else f"{ref} ({job.id})"))
+        except YardApiError as error:
+            code = tell_api_error(error, about=ref if len(refs) > 1 else "")
+            first_failure = first_failure or code
+    return first_failure
+
+
 @click.command(help=say("pause"))
 @_id
 def pause(ref: str) -> None:
@@ -203,4 +224,4 @@ def rerun(ref: str, changes: tuple[str, ...], instead: bool, output: str) -> Non
     _tell_taken(open_client().rerun(ref, wanted, instead=instead), output)
 
 
-COMMANDS = (submit, preview, ls, show, why, events, stop, pause, resume, priority, rerun)
+COMMANDS = (submit, preview, ls, show, why, events, stop, remove, pause, resume, priority, rerun)

@@ -70,6 +70,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     "wait.server": ("{problem}; trying again …", "{problem}；正在重试……"),
     # Short confirmations
+    "done.rm": (
+        "{job} is off the lists; `yard ls --all` still shows it",
+        "{job} 已从列表中移除；`yard ls --all` 仍可看到",
+    ),
     "done.stop": ("{job} is asked to stop", "已请求停止 {job}"),
     "done.pause": (
         "{id} is asked to pause; resume it with: yard resume {id}",

@@ -57,6 +57,7 @@ class Code(StrEnum):
     ASKED_ANEW = "story.asked_anew"  # changes
     PRIORITY_CHANGED = "story.priority_changed"  # before, after, by
     START_ASKED = "story.start_asked"  # by
+    REMOVED = "story.removed"  # by
     RETRY = "story.retry"  # cause, number, limit, seconds
     ADOPTED = "story.adopted"  # attempt
     IMAGE_NOT_USED = "story.image_not_used"  # image, engine

@@ -253,6 +253,7 @@ class Workload:
     started_at: float | None = None
     ended_at: float | None = None
     exit_code: int | None = None
+    removed_at: float | None = None  # its owner has taken it off the lists
 
     @property
     def attempts_made(self) -> int:

@@ -137,10 +137,13 @@ class Client(Workplaces, Images, People, Rules, WaysIn):
         group: str | None = None,
         name: str | None = None,
         mine: bool = False,
+        removed: bool = False,
         limit: int | None = None,
     ) -> Iterator[Job]:
-        """Workloads one may see, newest first, fetched page by page; all of them unless `limit` is given."""
+        """Workloads one may see, newest first, fetched page by page; all of them unless `limit` is given. `removed`:
+        also those that were taken off the lists."""
         filters = {"state": state, "owner": owner, "group": group, "name": name, "mine": "true" if mine else None}
+        filters["removed"] = "true" if removed else None
         cursor: str | None = None
         left = limit
         while left is None or left > 0:

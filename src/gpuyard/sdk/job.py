@@ -59,6 +59,7 @@ class Job(Told):
     replicas_by_state: Mapping[str, int] = field(default_factory=dict)
     origin: Mapping[str, Any] | None = None
     """Through which front door it came, and what that door remembers."""
+    removed_at: str | None = None
     max_seconds: float | None = None
     preemptible: bool = False
     together: str = "any"
@@ -113,6 +114,10 @@ class Job(Told):
 
     def stop(self) -> Job:
         return self._wish("stop")
+
+    def remove(self) -> Job:
+        """Stop it if it has not ended, and take it off the lists; by its id it is still found."""
+        return Job.of(self.client, self.client.wire.ask("DELETE", f"/api/v1/workloads/{self.id}").json())
 
     def pause(self) -> Job:
         return self._wish("pause")

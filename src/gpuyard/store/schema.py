@@ -74,6 +74,7 @@ workloads = sa.Table(
     sa.Column("exit_code", sa.BigInteger),
     sa.Column("idempotency_key", PlainText),
     sa.Column("request_digest", PlainText),
+    sa.Column("removed_at", Seconds),  # taken off the lists then
     sa.UniqueConstraint("owner", "idempotency_key"),
 )
 sa.Index(

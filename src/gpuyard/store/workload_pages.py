@@ -48,6 +48,9 @@ class WorkloadFilter:
     name: str | None = None
     kind: str | None = None
     search: str | None = None  # somewhere in the name, in any case
+    since: float | None = None  # submitted then or later
+    until: float | None = None  # submitted before
+    removed: bool = False  # also those that were taken off the lists
 
 
 def page(
@@ -85,7 +88,7 @@ def resolve(conn: sa.Connection, text: str, asker: str, visibility: Visibility) 
     ended = workloads.c.ended_at
     named = (
         sa.select(workloads.c.id)
-        .where(workloads.c.owner == asker, workloads.c.name == text)
+        .where(workloads.c.owner == asker, workloads.c.name == text, workloads.c.removed_at.is_(None))
         # One that took the place of another has its time of submission too: the one that lives, or lived longer, is
         # meant.
         .order_by(workloads.c.submitted_at.desc(), ended.is_(None).desc(), ended.desc(), workloads.c.id.desc())
@@ -158,6 +161,12 @@ def _branch(
         query = query.where(workloads.c.kind == filters.kind)
     if filters.search:
         query = query.where(workloads.c.name.icontains(filters.search, autoescape=True))
+    if filters.since is not None:
+        query = query.where(workloads.c.submitted_at >= filters.since)
+    if filters.until is not None:
+        query = query.where(workloads.c.submitted_at < filters.until)
+    if not filters.removed:
+        query = query.where(workloads.c.removed_at.is_(None))
     if before is not None:
         moment, id = _read_cursor(before)
         query = query.where(sa.tuple_(workloads.c.submitted_at, workloads.c.id) < sa.tuple_(moment, id))

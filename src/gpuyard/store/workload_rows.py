@@ -41,6 +41,7 @@ WORKLOAD_COLUMNS = [
         "started_at",
         "ended_at",
         "exit_code",
+        "removed_at",
     ]
 ]
 
@@ -136,6 +137,7 @@ def read_workload(row: Any, newest: Mapping[str, Attempt]) -> Workload:
         started_at=row.started_at,
         ended_at=row.ended_at,
         exit_code=row.exit_code,
+        removed_at=row.removed_at,
     )
 
 

@@ -1,4 +1,4 @@
-"""English for files that come from other systems. What is refused there is told in that system's own words."""
+"""English for files of other systems and what their programs do. What they refuse is told in their own words."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ DOORS: Mapping[Code, Template] = {
         "There is already a job called `{name}` that has not ended[ ({id})]. Choose another name, or stop that one "
         "first[: `yard stop {id}`]."
     ),
+    Code.REMOVED: "Taken off the lists[ by {by}]; its story, its log and its id stay.",
     Code.DOOR_UNUSED: "[Line {line}: ]`{at}` is not used here[: {why:noun}].",
     Code.DOOR_READ_AS: "[Line {line}: ][`{at}`: ]{what:noun}.",
 }

@@ -10,6 +10,7 @@ from gpuyard.words.language import Template
 DOORS: Mapping[Code, Template] = {
     Code.DOOR_REFUSED: "无法接受[，第 {line} 行][，第 {column} 列]：{text}",
     Code.NAME_TAKEN: ("已有一个名为 `{name}` 的作业尚未结束[（{id}）]。请换一个名称，或先停止它[：`yard stop {id}`]。"),
+    Code.REMOVED: "已从列表中移除[，由 {by} 操作]；经过、日志和编号都会保留。",
     Code.DOOR_UNUSED: "[第 {line} 行：]`{at}` 在这里不起作用[：{why:noun}]。",
     Code.DOOR_READ_AS: "[第 {line} 行：][`{at}`：]{what:noun}。",
 }
