@@ -28,7 +28,16 @@ const parsed = (text: string): Document => parseDocument(text, { strict: true, p
 
 function understood(text: string): Document | null {
   const doc = parsed(text);
-  return doc.errors.length === 0 && (doc.contents === null || isMap(doc.contents)) ? doc : null;
+  return doc.errors.length === 0 && (doc.contents === null || isMap(doc.contents)) && isData(doc) ? doc : null;
+}
+
+/** False for what stands for something that is not there (`*.py`), for itself, or for far too much. */
+function isData(doc: Document): boolean {
+  try {
+    return typeof JSON.stringify(doc.toJS() ?? {}) === "string";
+  } catch {
+    return false;
+  }
 }
 
 export function shapeOf(text: string): Shape {

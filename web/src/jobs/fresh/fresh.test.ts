@@ -24,6 +24,18 @@ describe("form and YAML", () => {
     expect(hasCommand(text)).toBe(true);
   });
 
+  it.each([
+    ["for nothing", "command: *.py\n"],
+    ["for nothing, merged", "<<: *base\ncommand: x\n"],
+    ["for itself", "command: x\nname: &me [*me]\n"],
+    ["for far too much", `a: &a [1,1,1,1,1]\n${["b", "c", "d", "e"].map((key, at) => `${key}: &${key} [${`*${"abcd"[at]},`.repeat(9)}1]\n`).join("")}`],
+  ])("leave a text alone in which something stands %s", (_what, text) => {
+    expect(shapeOf(text)).toEqual({ kind: "broken" });
+    expect(withValue(text, ["cards"], 1)).toBe(text);
+    expect(withChanges(text, { cards: "2" })).toBe(text);
+    expect(hasCommand(text)).toBe(true); // what is wrong with it, the server says
+  });
+
   it("keep comments and what the form does not know", () => {
     const text = "# my job\ncommand: x  # why\nmounts:\n  - {volume: home, at: /data}\n";
     const changed = withValue(text, ["cards"], 2);
