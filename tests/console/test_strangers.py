@@ -31,8 +31,8 @@ TRIES = """async ([console_, live]) => {
   await asks('reads answers', () => fetch(console_ + live, {credentials: 'include'}).then(a => a.text()));
   await asks('learns which answers there are',
     () => fetch(console_ + live, {mode: 'no-cors', credentials: 'include'}).then(a => a.type));
-  await asks('changes something',
-    () => fetch(console_ + '/api/v1/logout', {method: 'POST', mode: 'no-cors', credentials: 'include'}).then(a => a.type));
+  const sent = {method: 'POST', mode: 'no-cors', credentials: 'include'};
+  await asks('changes something', () => fetch(console_ + '/api/v1/logout', sent).then(a => a.type));
   await asks('loads an answer as a script', () => loads('script', 'src', console_ + live));
   await asks('loads a picture', () => loads('img', 'src', console_ + '/icon.svg'));
   await asks('holds a window of it', async () => {
