@@ -194,7 +194,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("interactive", "fal", 'invalid argument "fal" for "interactive": expected true or false'),
         ("kind", "RayJob", "kind RayJob cannot be run here yet"),
         ("kind", "pytorchjob", 'unknown kind "pytorchjob", did you mean "PyTorchJob"?'),
-        ("kind", "Foo", 'unknown kind "Foo" Expected one of PyTorchJob'),
+        ("kind", "Foo", 'unknown kind "Foo"; expected one of PyTorchJob'),
         ("name", "a/b", 'invalid argument "a/b" for "name"'),
         ("name", "x" * 64, "at most 63 letters"),
         ("worker_image", "UPPER CASE", 'invalid argument "UPPER CASE" for "worker_image"'),

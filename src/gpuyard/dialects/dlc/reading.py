@@ -14,7 +14,7 @@ from gpuyard.dialects.dlc.libraries import installing
 from gpuyard.dialects.dlc.params import MAX_BYTES, split
 from gpuyard.dialects.dlc.priorities import HIGHEST, LOWEST, to_ours
 from gpuyard.dialects.dlc.rest import read_rest
-from gpuyard.dialects.dlc.roles import read_roles
+from gpuyard.dialects.dlc.roles import check_amounts, read_roles
 from gpuyard.domain.people import NAME_RULE
 from gpuyard.domain.workload import JOB_NAME_RULE
 
@@ -50,7 +50,9 @@ def _job(found: Findings) -> dict[str, Any]:
     job |= read_rest(found)
     found.read("interactive", finding.truth, "true or false")
     kind = _kind(found)
-    if kind is not None:
+    if kind is None:
+        check_amounts(found)
+    else:
         roles, facts = read_roles(found, kind, _command(found))
         remembered = {key: found.text(key) for key in REMEMBERED if found.text(key)}
         job |= {"roles": roles, "origin": {"door": "dlc", "facts": {"kind": kind, **facts, **remembered}}}
@@ -83,10 +85,10 @@ def _kind(found: Findings) -> str | None:
     if kind in keys.NOT_YET:
         found.wrong(f"kind {kind} cannot be run here yet; expected one of {there}", line)
         return None
-    near = next((known for known in keys.KINDS if known.lower() == kind.lower()), "")
-    near = near or finding.nearest(kind, keys.KINDS)
+    lowered = {known.lower(): known for known in keys.KINDS}
+    near = lowered.get(finding.nearest(kind, tuple(lowered)), "")
     meant = f', did you mean "{near}"?' if near else ""
-    found.wrong(f'unknown kind "{finding.shown(kind)}"{meant} Expected one of {there}', line)
+    found.wrong(f'unknown kind "{finding.shown(kind)}"{meant or ";"} expected one of {there}', line)
     return None
 
 

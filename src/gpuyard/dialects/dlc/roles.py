@@ -34,6 +34,13 @@ def read_roles(found: Findings, kind: str, command: str) -> tuple[dict[str, Role
     return _arranged(kind, roles, found.text("success_policy"))
 
 
+def check_amounts(found: Findings) -> None:
+    """What is wrong with the roles as far as it can be said without a kind."""
+    for role in keys.ROLES:
+        found.read(f"{role}_count", finding.whole(0, MAX_REPLICAS), f"a whole number up to {MAX_REPLICAS}")
+        _amounts(found, role)
+
+
 def _check_foreign(found: Findings, kind: str) -> None:
     """Amounts for a role that jobs of this kind do not have."""
     own = keys.ROLES_OF[kind]

@@ -6,10 +6,13 @@ Only this machine itself (localhost, 127.0.0.1) is spoken to with http, and what
 
 from __future__ import annotations
 
+import re
+
 from gpuyard.doors.dlc.saying import Failed
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import clean_url, is_loopback
 
+_IN_NO_ADDRESS = re.compile(r"[^!-~]|[@?#]")
 PROTOCOLS = ("http", "https")
 
 
@@ -17,6 +20,8 @@ def address(endpoint: str, protocol: str = "") -> str:
     """Raises Failed when it cannot be an address."""
     if protocol and protocol not in PROTOCOLS:
         raise Failed(f'invalid argument "{protocol}" for "--protocol" flag: expected http or https')
+    if _IN_NO_ADDRESS.search(endpoint):
+        raise Failed(f'invalid endpoint "{endpoint}"')
     try:
         if "://" in endpoint:
             return clean_url(endpoint)

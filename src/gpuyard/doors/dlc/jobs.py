@@ -75,6 +75,7 @@ def _page(server: Server, given: Given) -> list[dict[str, Any]]:
 def _matching(server: Server, given: Given) -> Iterator[dict[str, Any]]:
     """The newest first. What the server cannot choose by is chosen here."""
     statuses, kind, pattern = _statuses(given), _kind(given), _pattern(given)
+    since, until = moment_of(given, "start_time"), moment_of(given, "end_time")
     states = ",".join(dict.fromkeys(state for status in statuses for state in telling.STATES[status]))
     if statuses and not states:
         return
@@ -84,11 +85,16 @@ def _matching(server: Server, given: Given) -> Iterator[dict[str, Any]]:
         "state": states or None,
         "search": given.text("display_name") or None,
         "group": asked.group(server, given.text("workspace_id")) if given.text("workspace_id") else None,
-        "submitted_after": _moment(given, "start_time"),
-        "submitted_before": _moment(given, "end_time"),
+        "submitted_after": since.isoformat() if since else None,
+        "submitted_before": until.isoformat() if until else None,
         "limit": min(PAGE, max(10, wanted)),
     }
     for job in server.every("/workloads", **filters):
+        created = telling.as_instant(str(job["submitted_at"]))
+        if since and created < since:
+            return
+        if until and created > until:
+            continue
         if statuses and telling.status(job) not in statuses:
             continue
         if kind and telling.kind(job) != kind:
@@ -119,11 +125,6 @@ def _pattern(given: Given) -> re.Pattern[str] | None:
         return re.compile(text) if text else None
     except re.error as problem:
         raise Failed(f'invalid argument "{text}" for "--display_name_regex" flag: {problem}') from problem
-
-
-def _moment(given: Given, flag: str) -> str | None:
-    moment = moment_of(given, flag)
-    return moment.isoformat() if moment else None
 
 
 def moment_of(given: Given, flag: str) -> datetime | None:
