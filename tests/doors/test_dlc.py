@@ -338,7 +338,8 @@ def test_ctrl_c_leaves_an_interactive_job_running(dlc: Dlc) -> None:
 def test_jobs_of_other_doors_are_there_too(yard: Yard, dlc: Dlc) -> None:
     made = yard.good("run", "--detach", "--name", "ours", "--", "true")
     yard.wait_for(made, "succeeded")
-    admin = Dlc(dlc.folder / "admin", {"YARD_URL": yard.url, "YARD_TOKEN": (yard.data / "owner.token").read_text()})
+    token = (yard.data / "owner.token").read_text().strip()
+    admin = Dlc(dlc.folder / "admin", {"YARD_URL": yard.url, "YARD_TOKEN": token})
     id = ids.job_id(made)
     assert json.loads(admin.good("get", "job", id))["JobType"] == "BatchJob"
     assert dlc.run("get", "job", id).code == 1  # in a group of somebody else

@@ -266,6 +266,11 @@ def test_a_token_that_was_taken_back_is_told_to_log_in_again(yard: Yard, tmp_pat
     assert text.endswith("Log in with 'dlc config'.")
 
 
+def test_a_token_that_cannot_be_one_is_refused(yard: Yard, tmp_path: Path) -> None:
+    dlc = Dlc(tmp_path / "odd", {"YARD_URL": yard.url, "YARD_TOKEN": "two\nlines"})
+    assert refusal(dlc.run("get", "job"))[0] == 401
+
+
 def test_a_one_time_password_must_be_changed_first(yard: Yard, tmp_path: Path) -> None:
     with Client(data=yard.data) as owner:
         password = owner.set_password("newcomer")

@@ -12,13 +12,14 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from gpuyard.sdk.errors import BadInput, Problem, ServerUnreachable, YardApiError, kind_of_error
+from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable, YardApiError, kind_of_error
 from gpuyard.sdk.finding import Door, choose_language, find_server, found_again
 
 Refusal = YardApiError
@@ -27,6 +28,7 @@ ANSWER_SECONDS = 60.0
 PATIENCE_SECONDS = 10.0  # a server on this machine that is being restarted answers again within this
 PAUSE_SECONDS = 0.1
 PAGE = 500
+_TOKEN = re.compile(r"[!-~]+")
 _BUSY = frozenset({502, 503, 504})
 
 
@@ -160,6 +162,8 @@ class Server:
             connection.close()
 
     def _usual_headers(self) -> dict[str, str]:
+        if self.door.token and not _TOKEN.fullmatch(self.door.token):
+            raise NotAllowed("client.bad_token", "the token has characters no token has", status=401)
         token = {"Authorization": f"Bearer {self.door.token}"} if self.door.token else {}
         return {"Accept-Language": self.language, **token}
 
