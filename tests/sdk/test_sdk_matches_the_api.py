@@ -23,6 +23,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (results.Before, why_models.BeforeOut),
     (results.Problem, models.ProblemOut),
     (results.Preview, models.PreviewOut),
+    (results.Imported, models.ReadOut),
     (results.Card, models.CardOut),
     (results.Node, models.NodeOut),
     (results.QuotaLine, models.QuotaOut),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
 
@@ -13,6 +14,7 @@ from gpuyard.api.errors import told_reason
 from gpuyard.api.finding import glasses
 from gpuyard.api.guard import Caller, Doors
 from gpuyard.api.workloads import DIALECT_QUERY, JOB_BODY, WORKDIR_QUERY, SentJob, Submitting
+from gpuyard.dialects.brought import guess
 from gpuyard.domain.reasons import NEVER_STARTS, Reason
 from gpuyard.domain.workload import Spec
 from gpuyard.scheduling.snapshot import Preview, Remedy
@@ -37,10 +39,17 @@ def preview(caller: Submitting, sent: SentJob, remedies: Offers = False) -> Any:
     return told(caller, job.spec, problems, outlook, taken.notes)
 
 
-@doors.post("/read", response_model=models.ReadOut, openapi_extra=JOB_BODY | {"parameters": [DIALECT_QUERY]})
-def read(caller: Submitting, sent: SentJob) -> Any:
+Whose = Annotated[Literal["auto", "native", "dlc", "volcano"], Query(description="auto: by what the file looks like")]
+FileName = Annotated[str, Query(max_length=255, description="helps to tell whose file it is")]
+
+
+@doors.post("/read", response_model=models.ReadOut, openapi_extra=JOB_BODY)
+def read(caller: Submitting, sent: SentJob, dialect: Whose = "auto", filename: FileName = "") -> Any:
     """What a file of another system becomes as a job file of ours. Nothing is created."""
     policy = caller.policies.known(caller.now)
+    if dialect == "auto":
+        found = guess(sent.body.decode("utf-8", "replace"), filename)
+        sent = replace(sent, dialect=found, content_type="application/yaml")
     taken = sent.read(caller, policy)
     job = submitting.written(taken.job.spec, taken.job.group, policy)
     notes = [models.ProblemOut(**told_reason(note, caller.language)) for note in taken.notes]

@@ -49,6 +49,15 @@ HELP: dict[str, tuple[str, str]] = {
     ),
     "events": ("The story of a job, line by line.", "任务的经过，逐行显示。"),
     "stop": ("Stop jobs.", "停止任务。"),
+    "import": (
+        "Show what a file of another system becomes as a job file; nothing is submitted.",
+        "显示其他系统的作业文件对应的任务文件；不会提交。",
+    ),
+    "import.examples": (
+        "Examples: yard import job.params > job.yaml    kubectl get vcjob x -o yaml | yard import -",
+        "示例：yard import job.params > job.yaml    kubectl get vcjob x -o yaml | yard import -",
+    ),
+    "opt.from": ("whose file it is, when that cannot be seen", "文件属于哪个系统（无法自动判断时）"),
     "rm_job": (
         "Take jobs off the lists; those that have not ended are stopped.",
         "从列表中移除任务；尚未结束的会先停止。",

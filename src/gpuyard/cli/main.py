@@ -9,7 +9,22 @@ from collections.abc import Sequence
 
 import click
 
-from gpuyard.cli import account, cluster, doctor, envs, images, jobs, keeping, keys, logs, people, policy, run, server
+from gpuyard.cli import (
+    account,
+    cluster,
+    doctor,
+    envs,
+    images,
+    importing,
+    jobs,
+    keeping,
+    keys,
+    logs,
+    people,
+    policy,
+    run,
+    server,
+)
 from gpuyard.cli import shell as shells
 from gpuyard.cli import toolbox as tools
 from gpuyard.cli.failures import INTERRUPTED, Refused, tell_api_error, tell_bug, tell_file_error, tell_refused
@@ -31,6 +46,7 @@ def yard() -> None:
 for room in (
     run,
     jobs,
+    importing,
     logs,
     shells,
     envs,

@@ -70,6 +70,13 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     "wait.server": ("{problem}; trying again …", "{problem}；正在重试……"),
     # Short confirmations
+    "import.from": (
+        "from {file}, {dialect}; what is not used here is named below",
+        "来自 {file}（{dialect}）；在这里不起作用的内容列在下面",
+    ),
+    "dialect.native": ("a job file of gpuyard", "gpuyard 自己的任务文件"),
+    "dialect.dlc": ("a params file of dlc", "dlc 的参数文件"),
+    "dialect.volcano": ("a job of Volcano (vcctl)", "Volcano（vcctl）的作业"),
     "done.rm": (
         "{job} is off the lists; `yard ls --all` still shows it",
         "{job} 已从列表中移除；`yard ls --all` 仍可看到",

@@ -17,7 +17,7 @@ from gpuyard.sdk.finding import Door, choose_language, find_server
 from gpuyard.sdk.images import Images
 from gpuyard.sdk.job import Job
 from gpuyard.sdk.people import People
-from gpuyard.sdk.results import Before, Node, Preview, QuotaLine, Top
+from gpuyard.sdk.results import Before, Imported, Node, Preview, QuotaLine, Top
 from gpuyard.sdk.rules import Rules
 from gpuyard.sdk.ways_in import WaysIn
 from gpuyard.sdk.wire import Patience, Wire, in_path
@@ -110,6 +110,12 @@ class Client(Workplaces, Images, People, Rules, WaysIn):
         headers, params = {"Content-Type": kind}, {"workdir": workdir, "remedies": "true" if remedies else None}
         answer = self.wire.ask("POST", "/api/v1/preview", params=params, content=content, headers=headers)
         return Preview.read(answer.json())
+
+    def read_text(self, content: bytes, *, dialect: str | None = None, filename: str = "") -> Imported:
+        """What a file of another system (`dlc`, `volcano`) becomes as a job file; nothing is created."""
+        headers, params = {"Content-Type": "text/plain"}, {"dialect": dialect, "filename": filename[-255:]}
+        answer = self.wire.ask("POST", "/api/v1/read", params=params, content=content, headers=headers)
+        return Imported.read(answer.json())
 
     def rerun(self, ref: str, set: Mapping[str, Any] | None = None, *, instead: bool = False) -> Job:
         body = json.dumps({"set": dict(set or {})} | ({"instead": True} if instead else {})).encode()

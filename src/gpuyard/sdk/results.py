@@ -173,6 +173,16 @@ class Preview(Told):
 
 
 @dataclass(frozen=True, slots=True)
+class Imported(Told):
+    """What a file of another system is as a job file of ours."""
+
+    parts: ClassVar[Mapping[str, type[Told]]] = {"notes": Problem}
+    dialect: str = ""
+    job: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Problem, ...] = ()  # what was lost or guessed on the way
+
+
+@dataclass(frozen=True, slots=True)
 class Card(Told):
     index: int = 0
     device: str = ""
