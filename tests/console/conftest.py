@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 from tests.console.visits import PATIENCE_MS, Visits
+from tests.platforms import Platform, a_platform
 
 from gpuyard.console.serving import BUILT
 
@@ -37,6 +38,13 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """One platform for all that leave no more behind than people."""
+    with a_platform(tmp_path_factory.mktemp("machine"), "process", "--simulate-cards", "8") as yard:
+        yield yard
+
+
 @pytest.fixture(params=["en", "zh"])
 def language(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -59,7 +67,9 @@ def visits(browser: Browser) -> Iterator[Callable[..., Visits]]:
     """`visits("zh")` opens a browser of somebody who reads Chinese. At the end no page may have complained."""
     opened: list[tuple[BrowserContext, Visits]] = []
 
-    def begin(language: str = "en", width: int = 1280, height: int = 900, dark: bool = False) -> Visits:
+    def begin(
+        language: str = "en", width: int = 1280, height: int = 900, dark: bool = False, script: Path | None = None
+    ) -> Visits:
         context = browser.new_context(
             locale="zh-CN" if language == "zh" else "en-GB",
             viewport={"width": width, "height": height},
@@ -68,6 +78,8 @@ def visits(browser: Browser) -> Iterator[Callable[..., Visits]]:
         )
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         context.set_default_timeout(PATIENCE_MS)
+        if script is not None:  # which the page's own policy would not let in
+            context.add_init_script(path=script)
         page: Page = context.new_page()
         visit = Visits(page, language, PICTURES)
         opened.append((context, visit))

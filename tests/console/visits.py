@@ -47,6 +47,27 @@ class Visits:
         self.page.get_by_label(self.say("Password", "密码"), exact=True).fill(password)
         self.page.get_by_role("button", name=self.say("Log in", "登录")).click()
 
+    def enter(self, url: str, name: str, password: str, path: str = "/") -> None:
+        """Logged in without the form, for all that is not about the login."""
+        answer = self.page.request.post(url + "/api/v1/login", data={"name": name, "password": password})
+        assert answer.ok, answer.text()
+        self.page.goto(url + path)
+
+    def speak(self, language: str) -> None:
+        """Choose another language on the open page."""
+        if language == self.language:
+            return
+        self.page.get_by_role("banner").get_by_label(self.say("Language", "语言")).click()
+        self.page.locator(".ant-select-item-option", has_text="中文" if language == "zh" else "English").click()
+        self.language = language
+        expect(self.page.locator("html")).to_have_attribute("lang", "zh-CN" if language == "zh" else "en")
+
+    def see(self, width: int, height: int = 900, *, dark: bool) -> None:
+        """The open page, in another window and another light."""
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme="dark" if dark else "light")
+        expect(self.page.locator("html")).to_have_attribute("data-look", "dark" if dark else "light")
+
     def is_inside(self) -> None:
         expect(self.page.get_by_role("navigation")).to_be_visible()
 

@@ -33,8 +33,8 @@ function Shown({ job }: { job: Detail }) {
   const wish = params.get("tab") ?? "";
   const chosen = wish in TABS ? wish : "overview";
   return (
-    <div className="page">
-      <PageHead title={<span className="row" style={{ gap: 14 }}><span style={{ overflowWrap: "anywhere" }}>{job.name}</span><span style={{ fontSize: 15, fontWeight: 400 }}><StateMark state={job.state} /></span></span>}>
+    <div className="page job-page">
+      <PageHead name={`${job.name} · ${say("jobs")}`} title={<span className="row" style={{ gap: 14 }}><span style={{ overflowWrap: "anywhere" }}>{job.name}</span><span style={{ fontSize: 15, fontWeight: 400 }}><StateMark state={job.state} /></span></span>}>
         <JobActions job={job} />
       </PageHead>
       {chosen !== "why" && <Alert type={job.state === "failed" ? "error" : job.state === "queued" ? "warning" : "info"} title={job.reason} style={{ marginBottom: 4, overflowWrap: "anywhere" }} />}

@@ -143,6 +143,8 @@ export const jobWords = {
   usageMemory: ["Memory used", "已用内存"],
   usageCards: ["Card use, percent", "卡利用率（%）"],
   usageCardMemory: ["Card memory used", "卡显存占用"],
+  usageNow: ["Now: {now} · highest: {most}", "当前：{now} · 最高：{most}"],
+  usageLargest: ["Now, the largest: {now} · highest: {most}", "当前最大：{now} · 最高：{most}"],
   usageNone: ["There are no measurements yet. They come every few seconds while it runs and are kept for six hours.", "还没有测量数据。运行时每隔几秒采样一次，保留六小时。"],
   span: ["Over the last", "时间范围"],
   minutes: ["{n} minutes", "{n} 分钟"],

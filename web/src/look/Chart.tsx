@@ -39,7 +39,7 @@ function look(dark: boolean) {
 function drawing({ lines, format, label }: Props, dark: boolean, language: string) {
   const { text, line, ground, colours } = look(dark);
   const clock = new Intl.DateTimeFormat(language === "zh" ? "zh-CN" : "en-GB", { hour: "2-digit", minute: "2-digit", second: spanOf(lines) < SHORT_MS ? "2-digit" : undefined });
-  const plain = (value: number) => String(value < 1 ? Number(value.toPrecision(2)) : Number(value.toFixed(2)));
+  const plain = (value: number) => String(Number(value < 1 ? value.toPrecision(2) : value.toFixed(2)));
   return {
     animation: false,
     color: colours,

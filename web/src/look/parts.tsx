@@ -30,9 +30,12 @@ export function StateMark({ state, kind }: { state: State; kind?: Schemas["Kind"
 /** A spinner for what takes a while. Shown for a blink, it would stay behind, unseen but heard by screen readers. */
 export const slow = (pending: boolean): false | { delay: number } => pending && { delay: 300 };
 
-export function PageHead({ title, children }: { title: ReactNode; children?: ReactNode }) {
+/** The heading of a page. `name` says it in the browser's tab, where the title is more than words. */
+export function PageHead({ title, name, children }: { title: ReactNode; name?: string; children?: ReactNode }) {
+  const said = name ?? (typeof title === "string" ? title : undefined);
   return (
     <div className="spread" style={{ marginBottom: 16 }}>
+      {said && <title>{`${said} · gpuyard`}</title>}
       <h1>{title}</h1>
       <div className="row">{children}</div>
     </div>

@@ -8,7 +8,7 @@ import { bytes, Nothing, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import { hasEnded } from "../wishes";
 import { jobWords } from "../words";
-import { cardLines, type Line, lines } from "./usage";
+import { cardLines, extremes, type Line, lines, plainNumber } from "./usage";
 import type { Detail } from "./useJob";
 
 const Chart = lazy(() => import("@/look/Chart"));
@@ -35,6 +35,12 @@ export default function UsageTab({ job }: { job: Pick<Detail, "id" | "state"> })
   );
 }
 
+/** The picture's gist, for those who do not see it or want a number. */
+function inNumbers(found: readonly Line[], format: (value: number) => string = plainNumber): { now: string; most: string } {
+  const { now, most } = extremes(found);
+  return { now: format(now), most: format(most) };
+}
+
 function Charts({ items }: { items: Schemas["ReplicaSeries"][] }) {
   const say = useWords(jobWords);
   const shown = useMemo(
@@ -50,6 +56,7 @@ function Charts({ items }: { items: Schemas["ReplicaSeries"][] }) {
     found.length > 0 && (
       <section className="surface" key={title}>
         <h2>{title}</h2>
+        <p className="quiet" style={{ margin: "-8px 0 8px" }}>{say(found.length > 1 ? "usageLargest" : "usageNow", inNumbers(found, format))}</p>
         <Suspense fallback={<div style={{ height: 240 }} aria-busy="true" />}><Chart label={title} lines={found} format={format} /></Suspense>
       </section>
     );

@@ -34,3 +34,15 @@ export function cardLines(items: readonly Schemas["ReplicaSeries"][], value: (ca
   }
   return found.filter((line) => line.points.length > 0).slice(0, MOST_LINES);
 }
+
+/** The largest of the newest values, and the largest of all. */
+export function extremes(found: readonly Line[]): { now: number; most: number } {
+  const largest = (values: readonly number[]) => Math.max(0, ...values);
+  return {
+    now: largest(found.map(({ points }) => points.at(-1)?.[1] ?? 0)),
+    most: largest(found.map(({ points }) => largest(points.map(([, value]) => value)))),
+  };
+}
+
+/** Two digits that count, of large numbers all before the point. */
+export const plainNumber = (value: number): string => String(Number(value < 1 ? value.toPrecision(2) : value.toFixed(2)));

@@ -1,5 +1,5 @@
 /** Where in what was written a problem is: at a line for the editor, at a field for the form. */
-import type { Problem } from "@/api/client";
+import { atItsField, type Problem } from "@/api/client";
 
 export interface Place {
   line: number;
@@ -20,7 +20,7 @@ export function fieldOf({ facts }: Problem): string | null {
 }
 
 export function atField(problems: readonly Problem[], field: string): string | undefined {
-  const found = problems.filter((problem) => fieldOf(problem) === field).map((problem) => problem.message);
+  const found = problems.filter((problem) => fieldOf(problem) === field).map(atItsField);
   return found.length > 0 ? found.join(" ") : undefined;
 }
 

@@ -109,7 +109,7 @@ const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose, say,
       <span role="cell" className="jobs-cards jobs-number">{job.cards}</span>
       <span role="cell" className="jobs-age quiet"><time dateTime={job.submitted_at} title={moment(job.submitted_at, language)}>{inWords((now - Date.parse(job.submitted_at)) / 1000)}</time></span>
       <span role="cell" className="jobs-time quiet">{progress(job, now, say, inWords)}</span>
-      <span role="cell" className="jobs-reason cut quiet" title={job.reason}>{job.reason}</span>
+      <span role="cell" className="jobs-reason quiet" title={job.reason}>{job.reason}</span>
     </div>
   );
 });

@@ -6,8 +6,14 @@ import { useTell } from "@/look/parts";
 import { useWords } from "@/words";
 import { jobWords } from "../words";
 import type { LogFeed } from "./feed";
-import { beyond, type Direction, inWindow } from "./finding";
+import { beyond, type Direction, first, inWindow } from "./finding";
 import { LINE_PX } from "./LogView";
+
+const searchWords = {
+  nowhere: ["Not found.", "没有找到。"],
+  round: ["From the first line on again.", "已回到开头继续。"],
+  roundBack: ["From the last line back again.", "已回到末尾继续。"],
+} as const;
 
 interface Found {
   text: string;
@@ -26,7 +32,8 @@ export function LogSearch({ feed, box, found, onFound }: Props) {
   const tell = useTell();
   const [text, setText] = useState("");
   const [part, setPart] = useState<number | null>(null);
-  const [nothing, setNothing] = useState(false);
+  const [note, setNote] = useState<keyof typeof searchWords | null>(null);
+  const sayNote = useWords(searchWords);
   const going = useRef(false);
   const wanted = text.toLowerCase();
 
@@ -40,11 +47,11 @@ export function LogSearch({ feed, box, found, onFound }: Props) {
     });
   };
 
-  const further = async (direction: Direction): Promise<number | null> => {
+  const read = async (direction: Direction, look: (goes: (at: number) => boolean) => Promise<number | null>): Promise<number | null> => {
     going.current = true;
     const all = Math.max(1, feed.window.to);
     try {
-      const byte = await beyond(feed, wanted, direction, (at) => {
+      const byte = await look((at) => {
         setPart(Math.round((100 * (direction === "next" ? at : all - at)) / Math.max(all, at)));
         return going.current;
       });
@@ -59,13 +66,26 @@ export function LogSearch({ feed, box, found, onFound }: Props) {
     }
   };
 
+  const further = (direction: Direction) => read(direction, (goes) => beyond(feed, wanted, direction, goes));
+
+  /** Past the end it goes on at the other one: whoever looks at the newest lines wants to find the older ones, too. */
+  const round = (direction: Direction): number | null | Promise<number | null> => {
+    if (direction === "previous") return inWindow(feed, wanted, feed.window.count, "previous");
+    return feed.reachesStart ? inWindow(feed, wanted, -1, "next") : read("next", (goes) => first(feed, wanted, goes));
+  };
+
   const find = async (direction: Direction) => {
     if (!wanted || going.current) return;
-    setNothing(false);
+    setNote(null);
     const from = found.text === wanted && found.line !== null ? found.line : direction === "next" ? firstInSight(box.current) - 1 : lastInSight(box.current);
-    const line = inWindow(feed, wanted, from, direction) ?? (await further(direction).catch((error: unknown) => (tell(error), null)));
-    if (line === null) setNothing(true);
-    else show(line);
+    try {
+      const ahead = inWindow(feed, wanted, from, direction) ?? (await further(direction));
+      const line = ahead ?? (await round(direction));
+      if (ahead === null) setNote(line === null ? "nowhere" : direction === "next" ? "round" : "roundBack");
+      if (line !== null) show(line);
+    } catch (error) {
+      tell(error);
+    }
   };
 
   return (
@@ -77,7 +97,7 @@ export function LogSearch({ feed, box, found, onFound }: Props) {
         value={text}
         onChange={(event) => {
           setText(event.target.value);
-          setNothing(false);
+          setNote(null);
           onFound({ text: event.target.value.toLowerCase(), line: null });
         }}
         onKeyDown={(event) => event.key === "Enter" && void find(event.shiftKey ? "previous" : "next")}
@@ -87,7 +107,7 @@ export function LogSearch({ feed, box, found, onFound }: Props) {
       <Tooltip title={say("next")}><Button icon={<DownOutlined />} aria-label={say("next")} disabled={!wanted} onClick={() => void find("next")} /></Tooltip>
       <span aria-live="polite" className="quiet">
         {part !== null && <>{say("searching", { part })} <Button size="small" type="link" onClick={() => { going.current = false; }}>{say("cancel")}</Button></>}
-        {nothing && say("noMatch")}
+        {note && sayNote(note)}
       </span>
     </div>
   );

@@ -29,11 +29,14 @@ export async function beyond(
   direction: Direction,
   going: (byte: number) => boolean,
 ): Promise<number | null> {
-  return direction === "next" ? after(feed, wanted, going) : before(feed, wanted, going);
+  return direction === "next" ? after(feed, wanted, going, feed.window.to) : before(feed, wanted, going);
 }
 
-async function after(feed: LogFeed, wanted: string, going: (byte: number) => boolean): Promise<number | null> {
-  let at = feed.window.to;
+/** Where the very first line with it begins. */
+export const first = (feed: LogFeed, wanted: string, going: (byte: number) => boolean): Promise<number | null> => after(feed, wanted, going, 0);
+
+async function after(feed: LogFeed, wanted: string, going: (byte: number) => boolean, from: number): Promise<number | null> {
+  let at = from;
   while (going(at)) {
     const stretch = await read(feed.which, at, STRETCH_BYTES);
     if (stretch.data.length === 0) return null;
