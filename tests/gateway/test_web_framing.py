@@ -13,6 +13,8 @@ from tests.gateway.tls import make_certificate
 
 from gpuyard.domain.workload import Kind, Workload
 from gpuyard.gateway.web.framing import consoles, partitioned, policy_without_ancestors
+from gpuyard.gateway.web.heads import read_answer
+from gpuyard.gateway.web.rewriting import Route, head_outside
 
 FRAME = {"Sec_Fetch_Dest": "iframe", "Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
 SHOWN = "frame-ancestors 'self' http://127.0.0.1:8470 http://localhost:8470"
@@ -128,6 +130,23 @@ def test_the_consoles_own_cookie_never_reaches_a_program_by_path(
         told = house.get("localhost", f"{prefix}/", Cookie=f"own=1; {session}=secret; {gate}")
         assert told.status == 200
         assert program.header("Cookie") == ["own=1"]
+
+
+@pytest.mark.parametrize("framed", [True, False])
+def test_a_program_cannot_make_browsers_forget_the_login_of_the_console(framed: bool) -> None:
+    """They would forget the cookies of all names below the same domain."""
+    said = b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nClear-Site-Data: "cookies"\r\nX-Own: 1'
+    told = head_outside(read_answer(said), Route(b"https", b"127.0.0.1"), (), framed=framed)
+    assert b"clear-site-data" not in told.lower()
+    assert b"X-Own: 1" in told
+
+
+def test_no_password_is_asked_for_over_the_pages_of_the_console() -> None:
+    answer = read_answer(b'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm="gpuyard"')
+    inside = head_outside(answer, Route(b"https", b"127.0.0.1"), (), framed=True)
+    assert b"www-authenticate" not in inside.lower()
+    alone = head_outside(answer, Route(b"https", b"127.0.0.1"), ())
+    assert b"www-authenticate" in alone.lower()
 
 
 def test_the_console_is_known_by_all_its_names() -> None:

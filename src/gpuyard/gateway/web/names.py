@@ -14,11 +14,12 @@ _ABOUT_US_WHOLE = frozenset((b"forwarded", b"x-real-ip", b"x-original-url", b"x-
 # Looked at, and written anew if they go on at all.
 _HANDLED_IN = frozenset((b"cookie", b"authorization"))
 _HANDLED_OUT = frozenset((b"set-cookie", b"location", b"content-security-policy"))
-_OURS_TO_SAY = frozenset((b"x-frame-options",))  # who may show it inside a page of theirs
-# With one name for all, a page could change more than its own place: how it is secured, cleared, or served.
-_SHARED_HOST = frozenset(
-    (b"strict-transport-security", b"clear-site-data", b"alt-svc", b"service-worker-allowed", b"public-key-pins")
-)
+# Who may show it inside a page of theirs; and that cookies are forgotten, which browsers do for a whole domain
+# at once, the login to the console included.
+_OURS_TO_SAY = frozenset((b"x-frame-options", b"clear-site-data"))
+# With one name for all, a page could change more than its own place: how it is secured or served.
+_SHARED_HOST = frozenset((b"strict-transport-security", b"alt-svc", b"service-worker-allowed", b"public-key-pins"))
+_ASKS = b"www-authenticate"  # the browser itself asks for a name and a password
 _KEPT = frozenset((b"cache-control", b"expires", b"pragma"))
 _READ = HOP_BY_HOP | _HANDLED_IN | _HANDLED_OUT
 _ALSO_READ = frozenset(
@@ -32,7 +33,7 @@ MOST_KNOWN, LONGEST_KNOWN = 4096, 64
 class Name:
     """One header's name: `goes_in` and `goes_out` as it is; `is_read` when its value matters to us."""
 
-    __slots__ = ("goes_in", "goes_out", "is_of_host", "is_read", "keeps", "small")
+    __slots__ = ("asks", "goes_in", "goes_out", "is_of_host", "is_read", "keeps", "small")
 
     def __init__(self, name: bytes) -> None:
         small = name.lower()
@@ -45,6 +46,7 @@ class Name:
         self.goes_out = small not in HOP_BY_HOP and small not in _HANDLED_OUT and small not in _OURS_TO_SAY
         self.is_of_host = small in _SHARED_HOST
         self.keeps = small in _KEPT
+        self.asks = small == _ASKS
         self.is_read = small in _READ or small in _ALSO_READ
 
 

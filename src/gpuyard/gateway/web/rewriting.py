@@ -90,6 +90,8 @@ def head_outside(
     fields, named = answer.fields, answer.connection - _ALWAYS
     if named or route.prefix:
         fields = [f for f in fields if f[0].small not in named and not (route.prefix and f[0].is_of_host)]
+    if framed:  # nobody is asked for a password over the console's pages
+        fields = [f for f in fields if not f[0].asks]
     if 300 < answer.status < 309 and answer.status != 304:
         lines = [line for name, line in fields if name.goes_out and not name.keeps]
         lines.append(b"Cache-Control: no-store")
