@@ -36,7 +36,7 @@ spec:
             - name: main
               image: debian:12
               command: [sh, -c, "echo hi"]
-              livenessProbe: {}
+              tty: true
 """
 
 
@@ -53,8 +53,8 @@ def test_what_is_shown_can_be_saved_and_submitted(simulated: Yard, tmp_path: Pat
 
 def test_every_field_without_meaning_is_named_with_its_line(simulated: Yard) -> None:
     comments = [line for line in simulated.good("import", "-", stdin=VOLCANO).splitlines() if line.startswith("#")]
-    line = VOLCANO.splitlines().index("              livenessProbe: {}") + 1
-    assert any("livenessProbe" in comment and str(line) in comment for comment in comments)
+    line = VOLCANO.splitlines().index("              tty: true") + 1
+    assert any(".tty" in comment and str(line) in comment for comment in comments)
     in_chinese = simulated.good("import", "-", stdin=VOLCANO, YARD_LANG="zh")
     assert f"第 {line} 行" in in_chinese
 
