@@ -167,6 +167,11 @@ def test_what_has_no_meaning_is_named_with_its_line_unless_it_is_empty() -> None
     assert {(one.at, one.line) for one in unused} == {("data_sources", 13), ("resource_id", 14)}
 
 
+def test_an_elastic_job_is_said_to_have_a_fixed_size() -> None:
+    (note,) = brought.read("dlc", changed(kind="ElasticBatchJob")).notes
+    assert note.facts["what"] == "door.read.dlc_elastic"
+
+
 def test_the_id_of_a_foreign_workspace_is_pointed_out() -> None:
     (note,) = brought.read("dlc", changed(workspace_id="ws1lu4iyv5yjjyvp")).notes
     assert note.facts["at"] == "workspace_id"

@@ -72,8 +72,10 @@ def submitted(dlc: Dlc, text: str) -> Ran:
 # --- params files -------------------------------------------------------------------------------------------------
 
 
-def test_the_guide_s_own_file_creates_a_job(dlc: Dlc) -> None:
-    assert submitted(dlc, PARAMS).code == 0
+def test_the_guide_s_own_file_creates_a_job_that_ends_well(dlc: Dlc) -> None:
+    made = submitted(dlc, PARAMS)
+    assert made.code == 0
+    assert dlc.wait_for(words.job_id(made.out))["Status"] == "Succeeded"
 
 
 @pytest.mark.parametrize(

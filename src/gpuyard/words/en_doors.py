@@ -35,6 +35,7 @@ DOOR_NOUNS: Mapping[str, str] = {
     "door.unused.dlc_spec": "there are no machine types here; say cpu, gpu and memory",
     "door.unused.dlc_aimaster": "only --enable-job-restart and --max-num-of-job-restart are used",
     "door.read.dlc_workspace": "an id of another platform is no group here; write the name of your group",
+    "door.read.dlc_elastic": "it runs with a fixed number of nodes",
     "door.read.dlc_quote": "a quotation mark is not closed; is the file complete?",
     "door.unused.at_once": "what follows an event follows at once",
     "door.unused.policy": "nothing here answers to this event in this way",

@@ -31,6 +31,7 @@ DOOR_NOUNS: Mapping[str, str] = {
     "door.unused.dlc_spec": "这里没有机型；请写明 cpu、gpu 和 memory",
     "door.unused.dlc_aimaster": "只使用 --enable-job-restart 和 --max-num-of-job-restart",
     "door.read.dlc_workspace": "这是另一个平台的 ID，不是这里的组；请写组名",
+    "door.read.dlc_elastic": "节点数固定不变",
     "door.read.dlc_quote": "引号没有闭合，文件是否完整？",
     "door.unused.at_once": "事件发生后立即处理",
     "door.unused.policy": "这里对该事件没有这种处理",

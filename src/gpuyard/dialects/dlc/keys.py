@@ -14,6 +14,7 @@ ROLES_OF: Mapping[str, tuple[str, ...]] = {
 }
 KINDS = tuple(ROLES_OF)
 NOT_YET = ("XGBoostJob", "OneFlowJob", "SlurmJob", "RayJob", "DataJuicerJob")
+ELASTIC = "ElasticBatchJob"  # there it grows and shrinks
 # Without a master, the first worker is the master.
 PROMOTES = frozenset({"PyTorchJob", "MPIJob", "ElasticBatchJob"})
 

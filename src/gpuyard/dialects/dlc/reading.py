@@ -78,6 +78,8 @@ def _priority(found: Findings) -> int:
 
 def _kind(found: Findings) -> str | None:
     kind = found.text("kind")
+    if kind == keys.ELASTIC:
+        found.warn("kind", "door.read.dlc_elastic")
     if kind in keys.KINDS or not kind:
         return kind or None
     line = found.entries["kind"].line
