@@ -147,6 +147,7 @@ def test_every_field_without_meaning_is_named_with_its_line() -> None:
     lines = MPI.split("\n")
     assert {one.at: lines[(one.line or 0) - 1].strip() for one in found.unused} == {
         "spec.plugins.ssh": "ssh: []",
+        "spec.plugins.svc[0]": 'svc: ["--disable-network-policy"]',
         "spec.policies[1]": "- events: [PodFailed, Unknown]",
         "spec.tasks[0].template.spec.imagePullSecrets": "imagePullSecrets:",
         "spec.tasks[1].template.spec.containers[0].resources.requests": 'requests: {cpu: "1", memory: 4Gi}',
@@ -231,6 +232,25 @@ def test_env_is_taken_and_what_comes_from_elsewhere_is_named() -> None:
     role = native.read_job(found.job).spec.roles[0]
     assert (role.env, role.command) == ((("A", "1"),), ("echo", "1"))
     assert list(unused(found).values()) == ["door.unused.secrets"]
+
+
+def test_what_the_platform_decides_is_named_unless_it_says_what_happens_anyway() -> None:
+    said = {"imagePullPolicy": "IfNotPresent", "ports": [{"containerPort": 80, "protocol": "TCP"}]}
+    assert brought(pod(said, schedulerName="volcano")).unused == ()
+    other = {"imagePullPolicy": "Always", "ports": [{"containerPort": 80, "protocol": "UDP", "hostPort": 80}]}
+    found = brought(pod(other, schedulerName="default-scheduler", hostNetwork=True))
+    assert [at.rpartition(".")[2] for at in unused(found)] == [
+        *("hostNetwork", "schedulerName", "imagePullPolicy", "hostPort", "protocol")
+    ]
+
+
+def test_labels_of_pods_are_named() -> None:
+    meta = {"labels": {"app": "x"}, "annotations": {"volcano.sh/preemptable": "true"}}
+    data = job()
+    data["spec"]["tasks"][0]["template"]["metadata"] = meta
+    found = brought(data)
+    assert list(unused(found)) == ["spec.tasks[0].template.metadata.labels.app"]
+    assert found.job["preemptible"] is True
 
 
 def test_fewer_than_all_is_named_because_a_job_starts_whole() -> None:

@@ -9,14 +9,13 @@ from typing import Any
 from gpuyard.dialects.volcano import inside, plugins, policies
 from gpuyard.dialects.volcano.gathering import USUAL_NAMESPACE, Gathered, TaskRead, gather
 from gpuyard.dialects.volcano.notes import Notes, Path
-from gpuyard.dialects.volcano.pods import read_pod
+from gpuyard.dialects.volcano.pods import PREEMPTABLE, read_pod
 
 API_GROUP = "batch.volcano.sh"
 JOB_TYPE = "volcano.sh/job-type"
-PREEMPTABLE = "volcano.sh/preemptable"
 SCHEDULER = "volcano"
-_TOP_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
-_META_KEYS = ("name", "namespace", "labels", "annotations", "generateName", "creationTimestamp", "uid", "generation")
+_TOP_KEYS = ("apiVersion", "kind", "metadata", "spec")
+_META_KEYS = ("name", "namespace", "labels", "annotations")
 _SPEC_KEYS = (
     *("schedulerName", "minAvailable", "minSuccess", "volumes", "tasks", "policies", "plugins", "queue", "maxRetry"),
     *("ttlSecondsAfterFinished", "priorityClassName", "runningEstimate"),
@@ -72,10 +71,18 @@ def _plugins(spec: Mapping[str, Any], notes: Notes) -> plugins.Plugins:
         else:
             words = notes.items(value, (*at, name))
             given[name] = [notes.text(word, (*at, name, index)) for index, word in enumerate(words)]
+            _name_unknown_options(name, given[name], (*at, name), notes)
     complete = plugins.complete(given)
     if "ssh" in complete:
         notes.leave_out((*at, "ssh" if "ssh" in given else "mpi"), "door.unused.ssh")
     return complete
+
+
+def _name_unknown_options(plugin: str, args: list[str], path: Path, notes: Notes) -> None:
+    for index, word in enumerate(args):
+        name = word.lstrip("-").partition("=")[0]
+        if word.startswith("-") and name not in plugins.OPTIONS.get(plugin, ()):
+            notes.leave_out((*path, index), "door.unused.decided")
 
 
 def _tasks(spec: Mapping[str, Any], found: Gathered, notes: Notes) -> list[TaskRead]:

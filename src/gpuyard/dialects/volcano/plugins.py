@@ -10,6 +10,11 @@ from typing import Any
 KNOWN = ("env", "svc", "ssh", "pytorch", "tensorflow", "mpi")
 WITHOUT_MEANING = ("hcclrank",)
 BRINGS: Mapping[str, tuple[str, ...]] = {"mpi": ("svc", "ssh"), "pytorch": ("svc",), "tensorflow": ("svc",)}
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "pytorch": ("master", "worker", "port"),
+    "tensorflow": ("ps", "worker", "chief", "evaluator", "port"),
+    "mpi": ("master", "worker"),
+}
 
 Plugins = dict[str, list[str]]
 

@@ -17,12 +17,13 @@ from gpuyard.domain.workload import ENV_NAME_RULE
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 a name, never opened
 HOST_LABEL = "kubernetes.io/hostname"
+PREEMPTABLE = "volcano.sh/preemptable"
 NO_COMMAND = (
     "a command is needed: what an image runs by itself is not run here. Write `command: [...]` with what to run"
 )
 _POD_KEYS = (
     *("containers", "initContainers", "restartPolicy", "nodeSelector", "volumes", "imagePullSecrets"),
-    *("terminationGracePeriodSeconds", "activeDeadlineSeconds", "schedulerName", "hostNetwork"),
+    *("terminationGracePeriodSeconds", "activeDeadlineSeconds", "schedulerName"),
 )
 _CONTAINER_KEYS = (
     *("name", "image", "command", "args", "workingDir", "env", "envFrom", "resources", "ports", "volumeMounts"),
@@ -48,6 +49,8 @@ def read_pod(template: Any, path: Path, told: Collection[str], notes: Notes) -> 
     where = (*path, "spec")
     spec = notes.mapping(data.get("spec"), where)
     notes.leave_out_rest(spec, where, _POD_KEYS, "door.unused.cluster")
+    _name_decided(spec, "schedulerName", ("volcano",), where, notes)
+    _name_labels(data, path, notes)
     container, at = _only_container(spec, where, notes)
     role = _read_container(container, at, told, notes)
     role |= _where(spec, where, notes) | _volumes(spec, container, (where, at), notes)
@@ -66,6 +69,21 @@ def read_pod(template: Any, path: Path, told: Collection[str], notes: Notes) -> 
     )
 
 
+def _name_labels(template: Mapping[str, Any], path: Path, notes: Notes) -> None:
+    """Labels of pods are for other parts of a cluster to choose them by; only one of them says something here."""
+    meta = notes.mapping(template.get("metadata"), (*path, "metadata"))
+    notes.leave_out_rest(meta, (*path, "metadata"), ("name", "labels", "annotations"), "door.unused.cluster")
+    for key in ("labels", "annotations"):
+        at = (*path, "metadata", key)
+        notes.leave_out_rest(notes.mapping(meta.get(key), at), at, (PREEMPTABLE,), "door.unused.cluster")
+
+
+def _name_decided(data: Mapping[str, Any], key: str, usual: tuple[str, ...], path: Path, notes: Notes) -> None:
+    """Something that is decided here, unless it says what happens anyway."""
+    if data.get(key) not in (None, "", *usual):
+        notes.leave_out((*path, key), "door.unused.decided")
+
+
 def _only_container(spec: Mapping[str, Any], path: Path, notes: Notes) -> tuple[Mapping[str, Any], Path]:
     if spec.get("initContainers"):
         raise notes.refuse((*path, "initContainers"), "initContainers are not run here: do it first in the command")
@@ -82,6 +100,7 @@ def _only_container(spec: Mapping[str, Any], path: Path, notes: Notes) -> tuple[
 
 def _read_container(data: Mapping[str, Any], path: Path, told: Collection[str], notes: Notes) -> dict[str, Any]:
     notes.leave_out_rest(data, path, _CONTAINER_KEYS, "door.unused.cluster")
+    _name_decided(data, "imagePullPolicy", ("IfNotPresent",), path, notes)
     env = read_env(data.get("env"), (*path, "env"), notes)
     if data.get("envFrom"):
         notes.leave_out((*path, "envFrom"), "door.unused.secrets")
@@ -100,7 +119,10 @@ def _read_container(data: Mapping[str, Any], path: Path, told: Collection[str], 
     if limits and requests and any(limits.get(name, value) != value for name, value in requests.items()):
         notes.leave_out((*path, "resources", "requests"), "door.unused.requests")
     role |= resources.merged(limits, requests)
-    ports = [_container_port(item, (*path, "ports", n), notes) for n, item in enumerate(data.get("ports") or [])]
+    ports = [
+        _container_port(item, (*path, "ports", n), notes)
+        for n, item in enumerate(notes.items(data.get("ports"), (*path, "ports")))
+    ]
     return role | ({"env": env} if env else {}) | ({"ports": ports} if ports else {})
 
 
@@ -151,6 +173,8 @@ def read_env(value: Any, path: Path, notes: Notes) -> dict[str, str]:
 
 def _container_port(item: Any, path: Path, notes: Notes) -> dict[str, Any]:
     entry = notes.mapping(item, path)
+    notes.leave_out_rest(entry, path, ("containerPort", "name", "protocol"), "door.unused.cluster")
+    _name_decided(entry, "protocol", ("TCP",), path, notes)
     number = notes.whole(entry.get("containerPort"), (*path, "containerPort"))
     return read_port(number, notes.text(entry.get("name"), (*path, "name")), path, notes)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gpuyard.dialects.volcano.jobs import API_GROUP, PREEMPTABLE
-from gpuyard.dialects.volcano.pods import HOST_LABEL, SHARED_MEMORY
+from gpuyard.dialects.volcano.jobs import API_GROUP
+from gpuyard.dialects.volcano.pods import HOST_LABEL, PREEMPTABLE, SHARED_MEMORY
 from gpuyard.dialects.volcano.quantities import show_bytes, show_milli
 from gpuyard.dialects.volcano.resources import ASCEND_CARD, NVIDIA_CARD
 from gpuyard.domain.resources import Resources

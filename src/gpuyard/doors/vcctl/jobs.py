@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gpuyard.dialects.volcano import telling
-from gpuyard.doors.asking import in_path
+from gpuyard.doors.asking import Server, in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import Failure
 from gpuyard.doors.vcctl.finding import find_job
@@ -40,31 +41,33 @@ def view(given: Given) -> None:
 
     if not given.text("name"):
         raise Failure("job name (specified by --name or -N) is mandatory to view a particular job")
-    server = server_of(given)
-    at = f"/workloads/{in_path(find_job(server, given)['id'])}"
-    events = server.get(f"{at}/events")["items"]
+    with server_of(given) as server:
+        at = f"/workloads/{in_path(find_job(server, given)['id'])}"
+        events = server.get(f"{at}/events")["items"]
+        job, file = server.get(at), server.get(f"{at}/file")
     now = datetime.now(UTC)
     ages = [age((now - datetime.fromisoformat(event["at"])).total_seconds()) for event in events]
-    print(job_view(server.get(at), server.get(f"{at}/file"), events, ages))
+    print(job_view(job, file, events, ages))
 
 
 def delete(given: Given) -> None:
-    job = _meant(given, "delete")
-    server_of(given).delete(f"/workloads/{in_path(job['id'])}")
-    print(f"delete job {job['name']} successfully")
+    name = _ask_of(given, "delete", lambda server, at: server.delete(at))
+    print(f"delete job {name} successfully")
 
 
 def suspend(given: Given) -> None:
-    job = _meant(given, "suspend")
-    server_of(given).post(f"/workloads/{in_path(job['id'])}/pause")
+    _ask_of(given, "suspend", lambda server, at: server.post(f"{at}/pause"))
 
 
 def resume(given: Given) -> None:
-    job = _meant(given, "resume")
-    server_of(given).post(f"/workloads/{in_path(job['id'])}/resume")
+    _ask_of(given, "resume", lambda server, at: server.post(f"{at}/resume"))
 
 
-def _meant(given: Given, verb: str) -> dict[str, Any]:
+def _ask_of(given: Given, verb: str, ask: Callable[[Server, str], object]) -> str:
+    """Ask something of the job that is named, at its address. Its name."""
     if not given.text("name"):
         raise Failure(f"job name is mandatory to {verb} a particular job")
-    return find_job(server_of(given), given)
+    with server_of(given) as server:
+        job = find_job(server, given)
+        ask(server, f"/workloads/{in_path(job['id'])}")
+    return str(job["name"])

@@ -27,7 +27,8 @@ def create(given: Given) -> None:
     if weight <= 0:
         raise Failure(_wrong_weight(weight))
     try:
-        server_of(given).post("/groups", {"name": name, "weight": weight})
+        with server_of(given) as server:
+            server.post("/groups", {"name": name, "weight": weight})
     except Refusal as refusal:
         if refusal.status == 409:
             raise already_exists(QUEUES, name) from refusal
@@ -57,21 +58,21 @@ def operate(given: Given) -> None:
     weight = given.number("weight")
     if action == "update" and weight == 0:
         raise Failure(f"when update queue {name}, weight must be specified, the value must be greater than 0")
-    server = server_of(given)
-    _group(server, name)
-    if action == "close":
-        raise Failure(CANNOT_CLOSE.format(name=name))
-    if action == "update":
-        if weight < 0:
-            raise Failure(_wrong_weight(weight))
-        server.patch(f"/groups/{in_path(name)}", {"weight": weight})
+    if weight < 0:
+        raise Failure(_wrong_weight(weight))
+    with server_of(given) as server:
+        _group(server, name)
+        if action == "close":
+            raise Failure(CANNOT_CLOSE.format(name=name))
+        if action == "update":
+            server.patch(f"/groups/{in_path(name)}", {"weight": weight})
 
 
 def delete(given: Given) -> None:
     name = _named(given)
-    server = server_of(given)
-    _group(server, name)
-    server.delete(f"/groups/{in_path(name)}")
+    with server_of(given) as server:
+        _group(server, name)
+        server.delete(f"/groups/{in_path(name)}")
 
 
 def _named(given: Given) -> str:

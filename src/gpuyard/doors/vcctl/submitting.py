@@ -26,20 +26,26 @@ def run(given: Given) -> None:
         return
     if not given.text("name"):
         raise Failure("job name cannot be left blank")
-    _submit(server_of(given), job_of_flags(given), "run")
+    text = job_of_flags(given)
+    with server_of(given) as server:
+        _submit(server, text, "run")
 
 
 def _submit_file(given: Given, verb: str) -> None:
     """Of several documents none is submitted before all could be read."""
     several = documents.split(read_file(given.text("filename")))
-    server = server_of(given)
-    if len(several) > 1:
-        names = [server.post_text("/read", text, dialect=DIALECT)["job"]["name"] for text in several]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise already_exists(JOBS, twice)
-    for text in several:
-        _submit(server, text, verb)
+    with server_of(given) as server:
+        if len(several) > 1:
+            _require_all_good(server, several)
+        for text in several:
+            _submit(server, text, verb)
+
+
+def _require_all_good(server: Server, several: list[str]) -> None:
+    names = [server.post_text("/read", text, dialect=DIALECT)["job"]["name"] for text in several]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise already_exists(JOBS, twice)
 
 
 def _submit(server: Server, text: str, verb: str) -> None:
