@@ -9,15 +9,20 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from gpuyard.api import wire
 from gpuyard.api.wire import CarefulProtocol
 
+LARGE = b"x" * (16 << 20)
+LAST = b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
 
 class Impatient(CarefulProtocol):
-    """Gives a head half a second."""
+    """Gives a head half a second, and holds two large answers and a half for slow readers."""
+
+    most_untaken = len(LARGE) * 5 // 2
 
     def _expect_head(self) -> None:
         super()._expect_head()
@@ -31,7 +36,10 @@ def port() -> Iterator[int]:
     async def answer(request: object) -> PlainTextResponse:
         return PlainTextResponse("fine")
 
-    app = Starlette(routes=[Route("/", answer)])
+    async def large(request: object) -> Response:
+        return Response(LARGE)
+
+    app = Starlette(routes=[Route("/", answer), Route("/large", large)])
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, http=Impatient, ws="none", log_level="critical", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -45,15 +53,30 @@ def port() -> Iterator[int]:
 def ask(port: int, *pieces: bytes) -> bytes:
     """Everything the server says until it closes."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-        said = b""
         try:
             for piece in pieces:
                 connection.sendall(piece)
-            while chunk := connection.recv(65536):
-                said += chunk
         except (ConnectionResetError, BrokenPipeError):
-            return said
-        return said
+            return b""
+        return rest(connection)
+
+
+def rest(connection: socket.socket) -> bytes:
+    said = bytearray()
+    try:
+        while chunk := connection.recv(65536):
+            said += chunk
+    except ConnectionResetError:
+        return bytes(said)
+    return bytes(said)
+
+
+def asked_for_large(port: int) -> socket.socket:
+    """An answer that has begun, and of which not more is taken."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=30)
+    connection.sendall(LAST)
+    assert connection.recv(9) == b"HTTP/1.1 "
+    return connection
 
 
 def test_an_ordinary_request_is_answered(port: int) -> None:
@@ -80,6 +103,18 @@ def test_an_endless_head_is_refused_long_before_it_fills_the_memory(port: int, s
 def test_a_large_body_after_a_small_head_is_no_head(port: int) -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n"
     assert b"405" in ask(port, head + b"x" * 1_000_000)
+
+
+def test_answers_that_nobody_takes_do_not_fill_the_memory_and_those_who_read_get_theirs(port: int) -> None:
+    slow = [asked_for_large(port) for _ in range(6)]
+    try:
+        assert ask(port, LAST).endswith(LARGE), "whoever reads is served all the same"
+        whole = [rest(connection).endswith(LARGE) for connection in slow]
+    finally:
+        for connection in slow:
+            connection.close()
+    assert not whole[0], "the slowest had to go"
+    assert whole[-1], "the last one was waited for"
 
 
 def test_half_of_the_open_files_are_kept_for_the_platform_itself() -> None:

@@ -1,19 +1,21 @@
-"""How a connection must behave before it is a request: a head that is small and comes soon, and not too many at once.
+"""How a connection must behave: a head that is small and comes soon, answers that are taken, and not too many at once.
 
 The HTTP library bounds none of this by itself; a stranger could fill the memory with one endless header, or hold every
-file descriptor with connections that say nothing.
+file descriptor with connections that say nothing; and anybody, with many large answers that they never read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import resource
+from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_BYTES = 64 * 1024
 HEAD_SECONDS = 15.0
 MOST_CONNECTIONS = 2048
+LARGE_BYTES = 128 * 1024  # of one answer that waits to be taken; less than this, of all connections, is no danger
 
 
 def raise_file_limit() -> None:
@@ -31,6 +33,9 @@ def most_connections() -> int:
 class CarefulProtocol(HttpToolsProtocol):
     """One connection."""
 
+    most_untaken: ClassVar[int] = 128 << 20
+    """Bytes of answers that wait for their readers, over all connections. Beyond it the slowest readers are let go."""
+    _full_since: float | None = None
     _head_is_due = True
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
@@ -53,6 +58,26 @@ class CarefulProtocol(HttpToolsProtocol):
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._full_since = self.loop.time()
+        if self.transport.get_write_buffer_size() > LARGE_BYTES:
+            self._let_slow_readers_go()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._full_since = None
+
+    def _let_slow_readers_go(self) -> None:
+        full = [one for one in self.connections if isinstance(one, CarefulProtocol) and one._full_since is not None]
+        untaken = sum(one.transport.get_write_buffer_size() for one in full)
+        for slow in sorted(full, key=lambda one: one._full_since or 0.0):
+            if untaken <= self.most_untaken:
+                return
+            untaken -= slow.transport.get_write_buffer_size()
+            slow._full_since = None
+            slow.transport.abort()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
