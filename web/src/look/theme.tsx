@@ -26,6 +26,7 @@ function useSystemDark(): boolean {
   useEffect(() => {
     const query = matchMedia(DARK);
     const change = () => setDark(query.matches);
+    change(); // it may have changed since this page first looked
     query.addEventListener("change", change);
     return () => query.removeEventListener("change", change);
   }, []);
@@ -89,6 +90,7 @@ export function LookProvider({ children }: { children: ReactNode }) {
                 // The menu lies on the ground of the side, or of the drawer.
                 Menu: { itemSelectedColor: "#a9caff", subMenuItemSelectedColor: "#a9caff", itemBg: "transparent", subMenuItemBg: "transparent" },
                 Button: { defaultHoverColor: "#a9caff", defaultActiveColor: "#a9caff" },
+                Slider: { railBg: "#4a5260", railHoverBg: "#5a6372", trackBg: "#5b93f0", trackHoverBg: "#7fb0ff", handleColor: "#7fb0ff", handleActiveColor: "#a9caff", dotBorderColor: "#9aa2ae" },
               }
             : {},
         }}
