@@ -265,7 +265,7 @@ def test_the_audit_trail_is_whole_and_searched(team: Team, visits: Callable[...,
     page.get_by_label(say("Object", "对象"), exact=True).press("Enter")
     expect(page).to_have_url(re.compile("object=sim-03"))
     expect(page.get_by_role("row")).to_have_count(3 if language == "en" else 5)
-    expect(row(page, "node.cordon").first).to_contain_text("sim-03")
+    expect(row(page, say("cordoned a machine", "停用节点")).first).to_contain_text("sim-03")
     visit.picture("admin-audit")
 
 

@@ -1,7 +1,7 @@
 /** Public keys for SSH. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Button, Form, Input, Table, type TableColumnsType } from "antd";
-import { api, asked, Refusal, type Schemas } from "@/api/client";
+import { api, asked, atItsField, Refusal, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
 import { Ago, slow, Trouble, useConfirm, useTell } from "@/look/parts";
 import { useWords } from "@/words";
@@ -51,7 +51,7 @@ function NewKey({ onAdded }: { onAdded: () => Promise<void> }) {
       return onAdded();
     },
     onError: (error) => {
-      if (error instanceof Refusal && error.status === 400) form.setFields([{ name: "public_key", errors: [error.message] }]);
+      if (error instanceof Refusal && error.status === 400) form.setFields([{ name: "public_key", errors: [atItsField(error)] }]);
     },
   });
   const elsewhere = add.error && !(add.error instanceof Refusal && add.error.status === 400);

@@ -1,7 +1,7 @@
 /** Another password, which also ends every other login. */
 import { useMutation } from "@tanstack/react-query";
 import { App, Button, Checkbox, Form, Input } from "antd";
-import { api, asked, Refusal } from "@/api/client";
+import { api, asked, atItsField, Refusal } from "@/api/client";
 import { slow, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import { accountWords } from "./words";
@@ -11,6 +11,13 @@ interface Wish {
   new: string;
   again: string;
   keep_tokens: boolean;
+}
+
+/** What the server refused is about one of the two passwords, or about neither. */
+export function fieldOf(error: unknown): "old" | "new" | null {
+  if (!(error instanceof Refusal)) return null;
+  if (error.code === "refused.wrong_password") return "old";
+  return error.code === "refused.weak_password" || error.code === "refused.same_password" ? "new" : null;
 }
 
 export function PasswordTab() {
@@ -24,12 +31,12 @@ export function PasswordTab() {
       void message.success(say("changed"), 6);
     },
     onError: (error) => {
-      const at = error instanceof Refusal ? String(error.facts["at"] ?? "") : "";
-      if (at === "new" || at === "old") form.setFields([{ name: at, errors: [error.message] }]);
+      const at = fieldOf(error);
+      if (at && error instanceof Refusal) form.setFields([{ name: at, errors: [at === "old" ? say("oldWrong") : atItsField(error)] }]);
     },
   });
   const required = { required: true, message: say("missing") };
-  const atField = change.error instanceof Refusal && ["new", "old"].includes(String(change.error.facts["at"] ?? ""));
+  const atField = fieldOf(change.error) !== null;
   return (
     <section className="surface" style={{ maxWidth: 520 }}>
       <p className="quiet" style={{ marginTop: 0 }}>{say("changeWhy")}</p>

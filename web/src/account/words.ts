@@ -20,6 +20,7 @@ export const accountWords = {
   old: ["Present password", "当前密码"],
   new: ["New password", "新密码"],
   again: ["New password, once more", "再次输入新密码"],
+  oldWrong: ["This is not your present password.", "当前密码不对。"],
   rule: ["At least 10 characters.", "至少 10 个字符。"],
   missing: ["Write the password.", "请输入密码。"],
   different: ["The two are different.", "两次输入不一致。"],

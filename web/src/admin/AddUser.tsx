@@ -36,7 +36,7 @@ export function AddUser({ open, onClose, onMade }: { open: boolean; onClose: () 
   return (
     <Modal open={open} title={say("addUser")} onCancel={onClose} okText={say("addUser")} cancelText={say("cancel")} confirmLoading={add.isPending} onOk={() => form.submit()} destroyOnHidden>
       <Rest messages={rest} />
-      <Form form={form} layout="vertical" requiredMark={false} initialValues={{ role: "member" }} onFinish={submit}>
+      <Form form={form} layout="vertical" requiredMark={false} initialValues={{ role: "member" }} onFinish={submit} onValuesChange={() => setRest([])}>
         <Form.Item name="name" label={say("name")} extra={say("nameRule")} rules={[{ required: true, message: say("nameMissing") }, { pattern: NAME, message: say("nameRule") }]}>
           <Input autoComplete="off" />
         </Form.Item>
@@ -46,6 +46,7 @@ export function AddUser({ open, onClose, onMade }: { open: boolean; onClose: () 
         <Form.Item name="group" label={say("firstGroup")} extra={say("firstGroupExtra")}>
           <Select allowClear showSearch options={(groups.data?.items ?? []).map((one) => ({ value: one.name, label: one.name }))} />
         </Form.Item>
+        <button type="submit" hidden aria-hidden="true" tabIndex={-1} />{/* so that Enter sends it */}
       </Form>
     </Modal>
   );

@@ -2,10 +2,13 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Alert, Button, Input, Select, Table, type TableColumnsType } from "antd";
 import { useMemo } from "react";
+import { Link } from "react-router-dom";
 import { api, asked, type Schemas } from "@/api/client";
 import { Moment, PageHead, slow, Trouble } from "@/look/parts";
+import { workPath } from "@/overview/CardDetail";
 import { useWords } from "@/words";
 import "./admin.css";
+import { auditWords } from "./auditWords";
 import { ForAdmins, useFilters, useUsers } from "./parts";
 import { adminWords } from "./words";
 
@@ -54,15 +57,14 @@ interface FiltersProps {
 function Filters({ filters, onSet }: FiltersProps) {
   const say = useWords(adminWords);
   const { data: users } = useUsers();
-  const typed = (key: "action" | "object", example: string) => (
-    <Input.Search key={`${key} ${filters[key] ?? ""}`} allowClear aria-label={say(key)} placeholder={`${say(key)}: ${example}`} defaultValue={filters[key] ?? ""} onSearch={(text) => onSet(key, text.trim())} style={{ width: 230 }} />
-  );
+  const inWords = useInWords();
+  const actions = Object.keys(auditWords).filter((key) => key.includes(".")).map((value) => ({ value, label: `${inWords(value)} (${value})` }));
   const outcomes = (["done", "refused", "failed"] as const).map((value) => ({ value, label: say(`outcome${value}`) }));
   return (
     <div className="row" role="search">
       <Select allowClear showSearch aria-label={say("who")} placeholder={say("who")} value={filters.who ?? null} options={(users?.items ?? []).map((one) => ({ value: one.name, label: one.name }))} onChange={(value) => onSet("who", value ?? undefined)} style={{ width: 150 }} />
-      {typed("action", "group.quota")}
-      {typed("object", "node-1")}
+      <Select allowClear showSearch={{ optionFilterProp: "label" }} aria-label={say("action")} placeholder={say("action")} value={filters.action ?? null} options={actions} onChange={(value) => onSet("action", value ?? undefined)} popupMatchSelectWidth={false} style={{ width: 230 }} />
+      <Input.Search key={`object ${filters.object ?? ""}`} allowClear aria-label={say("object")} placeholder={`${say("object")}: node-1`} defaultValue={filters.object ?? ""} onSearch={(text) => onSet("object", text.trim())} style={{ width: 230 }} />
       <Select allowClear aria-label={say("outcome")} placeholder={say("anyOutcome")} value={filters.outcome ?? null} options={outcomes} onChange={(value) => onSet("outcome", value ?? undefined)} style={{ width: 150 }} />
     </div>
   );
@@ -70,12 +72,13 @@ function Filters({ filters, onSet }: FiltersProps) {
 
 function useColumns(onSet: FiltersProps["onSet"]): TableColumnsType<Line> {
   const say = useWords(adminWords);
+  const inWords = useInWords();
   return [
     { title: "#", dataIndex: "id", align: "right" },
     { title: say("at"), render: (_, line) => <Moment at={line.at} /> },
     { title: say("who"), dataIndex: "who" },
-    { title: say("action"), render: (_, line) => <Button type="link" size="small" style={{ padding: 0 }} onClick={() => onSet("action", line.action)}>{line.action}</Button> },
-    { title: say("object"), render: (_, line) => <code>{line.object}</code> },
+    { title: say("action"), render: (_, line) => <Button type="link" size="small" style={{ padding: 0 }} title={line.action} onClick={() => onSet("action", line.action)}>{inWords(line.action)}</Button> },
+    { title: say("object"), render: (_, line) => <Thing line={line} /> },
     { title: say("outcome"), render: (_, line) => <Outcome outcome={line.outcome} /> },
     { title: say("address"), dataIndex: "address" },
     { title: say("facts"), render: (_, line) => <Facts facts={line.facts} /> },
@@ -88,7 +91,24 @@ function Outcome({ outcome }: { outcome: string }) {
   return <span className={`state state-${TONES[outcome] ?? "idle"}`}>{key in adminWords ? say(key) : outcome}</span>;
 }
 
+/** In the reader's language where there are words for it. */
+function useInWords(): (written: string) => string {
+  const say = useWords(auditWords);
+  return (written) => (written in auditWords ? say(written as keyof typeof auditWords) : written);
+}
+
+/** What it was done to; work can be looked at. */
+function Thing({ line }: { line: Line }) {
+  const kind = /^(workload|env)\./.exec(line.action)?.[1];
+  const code = <code>{line.object}</code>;
+  return kind && line.object ? <Link to={workPath(line.object, kind === "env" ? "env" : "job")}>{code}</Link> : code;
+}
+
+const TELLING: ReadonlySet<string> = new Set(["via", "what"]); // facts whose values are words of ours
+
 function Facts({ facts }: { facts: Record<string, unknown> }) {
+  const inWords = useInWords();
+  const told = (key: string, value: unknown) => (typeof value !== "string" ? JSON.stringify(value) : TELLING.has(key) ? inWords(value) : value);
   const shown = Object.entries(facts).filter(([, value]) => value !== "" && value !== null);
-  return <span className="facts">{shown.map(([key, value]) => <span key={key}><span className="quiet">{key}</span> {typeof value === "string" ? value : JSON.stringify(value)}</span>)}</span>;
+  return <span className="facts">{shown.map(([key, value]) => <span key={key}><span className="quiet">{inWords(key)}</span> {told(key, value)}</span>)}</span>;
 }

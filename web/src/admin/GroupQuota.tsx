@@ -1,7 +1,7 @@
 /** The limits and guarantees of a group, changed live, with what is used beside them. */
 import { Alert, Button, Input } from "antd";
 import { Fragment, useState } from "react";
-import { api, asked, Refusal } from "@/api/client";
+import { api, asked, atItsField, Refusal } from "@/api/client";
 import { keys } from "@/api/news";
 import { slow, troubleWords } from "@/look/parts";
 import { amountOf, Bar } from "@/overview/QuotaPanel";
@@ -21,7 +21,7 @@ function refused(error: unknown): Told {
   const rest: string[] = [];
   for (const problem of problems) {
     const place = problemAt(String(problem.facts["at"] ?? ""));
-    if (place) told.wrong[`${place.resource} ${place.part}`] = problem.message;
+    if (place) told.wrong[`${place.resource} ${place.part}`] = atItsField(problem);
     else rest.push(problem.message);
   }
   return { ...told, rest };

@@ -2,7 +2,7 @@
 import { DeleteOutlined, PlusOutlined } from "@ant-design/icons";
 import { Button, Input, Modal } from "antd";
 import { useState } from "react";
-import { api, asked, Refusal } from "@/api/client";
+import { api, asked, atItsField, Refusal } from "@/api/client";
 import { keys } from "@/api/news";
 import type { BoardNode } from "@/overview/board";
 import { useWords } from "@/words";
@@ -26,7 +26,7 @@ function Editing({ node, onClose }: { node: BoardNode; onClose: () => void }) {
   const save = () => {
     const changes = labelChanges(node.labels, labels);
     if (Object.keys(changes).length === 0) onClose();
-    else act.mutate(changes, { onSuccess: onClose, onError: (error) => setRest(error instanceof Refusal && error.problems.length ? error.problems.map((one) => one.message) : [error.message]) });
+    else act.mutate(changes, { onSuccess: onClose, onError: (error) => setRest(error instanceof Refusal && error.problems.length ? error.problems.map(atItsField) : [error.message]) });
   };
   const set = (id: number, change: Partial<Label>) => setLabels(labels.map((one) => (one.id === id ? { ...one, ...change } : one)));
   const add = () => setLabels([...labels, { id: Math.max(0, ...labels.map((one) => one.id)) + 1, key: "", value: "" }]);
@@ -39,7 +39,7 @@ function Editing({ node, onClose }: { node: BoardNode; onClose: () => void }) {
           <div key={one.id} className="row" style={{ flexWrap: "nowrap" }}>
             <Input aria-label={say("labelKey")} placeholder={say("labelKey")} value={one.key} onChange={(event) => set(one.id, { key: event.target.value })} />
             <Input aria-label={say("labelValue")} placeholder={say("labelValue")} value={one.value} onChange={(event) => set(one.id, { value: event.target.value })} />
-            <Button icon={<DeleteOutlined />} aria-label={say("removeLabel", { key: one.key })} onClick={() => setLabels(labels.filter((other) => other.id !== one.id))} />
+            <Button icon={<DeleteOutlined />} style={{ flex: "none" }} aria-label={say("removeLabel", { key: one.key })} onClick={() => setLabels(labels.filter((other) => other.id !== one.id))} />
           </div>
         ))}
         <Button icon={<PlusOutlined />} onClick={add}>{say("addLabel")}</Button>

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Alert, App, Button, Segmented, Skeleton, Tooltip } from "antd";
 import { lazy, Suspense, useState } from "react";
-import { api, asked, Refusal, type Schemas } from "@/api/client";
+import { api, asked, atItsField, Refusal, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
 import { PageHead, slow, Trouble, troubleWords, useConfirm } from "@/look/parts";
 import { lookWords } from "@/look/words";
@@ -46,7 +46,7 @@ function useWrong(): (error: unknown) => Wrong {
     const found: Wrong = { at: {}, rest: [] };
     for (const problem of error.problems.length > 0 ? error.problems : [{ message: error.message, facts: error.facts }]) {
       const at = String(problem.facts["at"] ?? "");
-      if (at) found.at[at] = problem.message;
+      if (at) found.at[at] = atItsField(problem);
       found.rest.push(problem.message);
     }
     return found;
@@ -124,13 +124,13 @@ function Editing({ inForce }: { inForce: Policy }) {
         </div>
         {wrong.rest.length > 0 && <Alert type="error" showIcon role="alert" title={wrong.rest[0]} description={wrong.rest.length > 1 ? <ul>{wrong.rest.slice(1).map((one) => <li key={one}>{one}</li>)}</ul> : undefined} />}
         {problem !== null && <Alert type="error" showIcon role="alert" title={say("badYaml", { problem })} />}
+        {tried && isTried && <PolicyTried tried={tried.told} />}
         {as === "yaml" ? (
           <Suspense fallback={<div aria-busy="true" style={{ minHeight: 320 }} />}>
             <YamlEditor label={say("yamlLabel")} text={text ?? asYaml(policy)} write={type} problems={NO_PROBLEMS} schema={undefined} />
           </Suspense>
         ) : <PolicyFields policy={policy} wrong={wrong.at} onChange={edit} />}
       </div>
-      {tried && isTried && <PolicyTried tried={tried.told} />}
     </>
   );
 }

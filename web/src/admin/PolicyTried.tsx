@@ -16,7 +16,7 @@ export function PolicyTried({ tried }: { tried: Tried }) {
   const counts = [tried.starts_count, tried.stays_count, tried.evictions_count, tried.spared_count, tried.moves_count];
   const place = (n: number | null) => (n === null ? say("notWaiting") : String(n));
   return (
-    <section className="surface stack" role="status" aria-label={say("tried")}>
+    <section className="policy-tried stack" role="status" aria-label={say("tried")}>
       <h2 style={{ margin: 0 }}>{say("tried")}</h2>
       {tried.warnings.map((warning) => <Alert key={warning} type="warning" showIcon title={warning} />)}
       {tried.changed.length === 0 ? <span>{say("triedSame")}</span> : <Changes changed={tried.changed} />}
@@ -33,13 +33,20 @@ export function PolicyTried({ tried }: { tried: Tried }) {
   );
 }
 
+type Word = keyof typeof policyWords;
+
 function Changes({ changed }: { changed: Tried["changed"] }) {
   const say = useWords(policyWords);
+  const named = (key: string): ReactNode => {
+    if (!(key in policyWords)) return <code>{key}</code>;
+    const [section = ""] = key.split(".");
+    return section !== key && section in policyWords ? `${say(section as Word)} · ${say(key as Word)}` : say(key as Word);
+  };
   return (
     <div style={{ overflowX: "auto" }}>
       <table className="plain-table">
         <thead><tr><th>{say("value")}</th><th>{say("before")}</th><th>{say("after")}</th></tr></thead>
-        <tbody>{changed.map((one) => <tr key={one.key}><td><code>{one.key}</code></td><td>{shown(one.before)}</td><td><strong>{shown(one.after)}</strong></td></tr>)}</tbody>
+        <tbody>{changed.map((one) => <tr key={one.key}><td>{named(one.key)}</td><td>{shown(one.before)}</td><td><strong>{shown(one.after)}</strong></td></tr>)}</tbody>
       </table>
     </div>
   );

@@ -53,7 +53,8 @@ export default function WorkloadsPage() {
         columns={useColumns()}
         dataSource={rows}
         loading={!data && !error}
-        scroll={rows.length > PAGE ? { x: 1100, y: 600 } : { x: "max-content" }}
+        tableLayout="fixed"
+        scroll={rows.length > PAGE ? { x: 990, y: 600 } : { x: 990 }}
         pagination={false}
         locale={{ emptyText: <Nothing title={say("workloadsNone")}><span className="quiet">{say("workloadsNoneHow")}</span></Nothing> }}
         rowSelection={{ selectedRowKeys: [...chosen], onChange: (ids) => setChosen(ids.map(String)), columnWidth: 40, hideSelectAll: true }}
@@ -91,13 +92,13 @@ function Filters({ filters, onSet }: FiltersProps) {
 function useColumns(): TableColumnsType<Workload> {
   const say = useWords(adminWords);
   return [
-    { title: say("name"), width: 190, ellipsis: true, render: (_, one) => <Link to={workPath(one.id, one.kind)} title={`${one.name} ${one.id}`}>{one.name}</Link> },
-    { title: say("state"), width: 110, render: (_, one) => <StateMark state={one.state} kind={one.kind} /> },
-    { title: say("owner"), width: 110, ellipsis: true, dataIndex: "owner" },
-    { title: say("group"), width: 110, ellipsis: true, dataIndex: "group" },
-    { title: say("cards"), width: 70, align: "right", render: (_, one) => one.cards || "–" },
-    { title: say("priority"), width: 80, align: "right", dataIndex: "priority" },
-    { title: say("submitted"), width: 110, render: (_, one) => <Ago at={one.submitted_at} /> },
-    { title: say("reason"), width: 320, ellipsis: true, render: (_, one) => <span title={one.reason}>{one.reason}</span> },
+    { title: say("name"), width: 150, ellipsis: true, render: (_, one) => <Link to={workPath(one.id, one.kind)} title={`${one.name} ${one.id}`}>{one.name}</Link> },
+    { title: say("state"), width: 90, render: (_, one) => <StateMark state={one.state} kind={one.kind} /> },
+    { title: say("owner"), width: 90, ellipsis: true, dataIndex: "owner" },
+    { title: say("group"), width: 90, ellipsis: true, dataIndex: "group" },
+    { title: say("cards"), width: 56, align: "right", render: (_, one) => one.cards || "–" },
+    { title: say("priority"), width: 70, align: "right", dataIndex: "priority" },
+    { title: say("submitted"), width: 100, render: (_, one) => <Ago at={one.submitted_at} /> },
+    { title: say("reason"), width: 300, render: (_, one) => <span className="two-lines" title={one.reason}>{one.reason}</span> },
   ];
 }

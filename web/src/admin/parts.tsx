@@ -3,7 +3,7 @@ import { type QueryKey, useMutation, useQuery, useQueryClient } from "@tanstack/
 import { Alert, type FormInstance, Modal } from "antd";
 import type { ReactNode } from "react";
 import { useSearchParams } from "react-router-dom";
-import { api, asked, Refusal } from "@/api/client";
+import { api, asked, atItsField, Refusal } from "@/api/client";
 import { keys } from "@/api/news";
 import { CopyText, Nothing, useTell } from "@/look/parts";
 import { useSession } from "@/session/session";
@@ -44,9 +44,9 @@ export function atFields(form: FormInstance, error: unknown, fields: readonly st
   const problems = error.problems.length > 0 ? error.problems : [{ code: error.code, message: error.message, facts: error.facts }];
   const rest: string[] = [];
   for (const problem of problems) {
-    const at = String(problem.facts["at"] ?? problem.facts["key"] ?? "");
+    const at = String(problem.facts["at"] ?? problem.facts["key"] ?? (error.code === "refused.already_there" ? "name" : ""));
     const field = fields.find((one) => at === one || at.endsWith(`.${one}`));
-    if (field) form.setFields([{ name: field, errors: [problem.message] }]);
+    if (field) form.setFields([{ name: field, errors: [atItsField(problem)] }]);
     else rest.push(problem.message);
   }
   return rest;

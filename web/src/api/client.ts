@@ -19,6 +19,14 @@ export class Refusal extends Error {
   }
 }
 
+/** What is wrong without where it is, for a problem that stands at its field. */
+export function atItsField({ message, facts }: Pick<Problem, "message" | "facts">): string {
+  const end = message.search(/[:：]/);
+  const where = message.slice(0, Math.max(end, 0));
+  const named = [facts["at"], facts["line"]].some((place) => place !== undefined && place !== "" && where.includes(String(place)));
+  return named ? message.slice(end + 1).trimStart() : message;
+}
+
 /** The server did not answer at all. */
 export class Unreachable extends Error {}
 

@@ -23,7 +23,7 @@ export function Amount({ id, label, value, range, least = 0, help, trouble, onCh
   const marks = range.now > least && range.now < most ? { [range.now]: "" } : undefined;
   const fits = value <= range.now;
   return (
-    <Form.Item label={label} htmlFor={id} validateStatus={trouble ? "error" : undefined} help={trouble} extra={<><span className={fits ? undefined : "state-warn"}>{now}</span>{help && <> · {help}</>}</>}>
+    <Form.Item label={label} htmlFor={id} validateStatus={trouble ? "error" : undefined} help={trouble} extra={<><span className={fits ? undefined : "state-warn"}>{now}</span>{help && <div>{help}</div>}</>}>
       <div className="env-amount">
         <Slider min={least} max={most} value={value} marks={marks} onChange={onChange} ariaLabelForHandle={label} disabled={most <= least} />
         <InputNumber id={id} min={least} max={Math.max(most, 1)} value={value} onChange={(wish) => onChange(wish ?? least)} disabled={most <= least} style={{ width: "100%" }} />

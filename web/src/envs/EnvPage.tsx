@@ -45,6 +45,7 @@ function useTabs(env: EnvDetail): TabsProps["items"] {
 }
 
 function Detail({ env }: { env: EnvDetail }) {
+  const say = useWords(envWords);
   const [search, setSearch] = useSearchParams();
   const tabs = useTabs(env);
   const wished = search.get("tab") ?? "about";
@@ -52,7 +53,7 @@ function Detail({ env }: { env: EnvDetail }) {
   const choose = (tab: string) => setSearch(tab === "about" ? {} : { tab }, { replace: true });
   return (
     <div className="page">
-      <PageHead title={<span className="row" style={{ gap: 12 }}>{env.name}<span style={{ fontSize: 14, fontWeight: 400 }}><StateMark state={env.state} kind="env" /></span></span>}>
+      <PageHead name={`${env.name} · ${say("title")}`} title={<span className="row" style={{ gap: 12 }}>{env.name}<span style={{ fontSize: 14, fontWeight: 400 }}><StateMark state={env.state} kind="env" /></span></span>}>
         <EnvActions env={env} />
       </PageHead>
       <Tabs activeKey={open} onChange={choose} items={tabs} />

@@ -102,6 +102,7 @@ export default function NewEnvPage() {
           outlook={outlook.data}
           error={outlook.error instanceof Refusal ? outlook.error : null}
           old={outlook.isPlaceholderData}
+          empty={usesImages && draft.image === ""}
           onTake={(changes) => change(withOffer(draft, changes))}
         />
       </div>

@@ -25,15 +25,16 @@ interface Props {
   outlook: Schemas["PreviewOut"] | undefined;
   error: unknown;
   old: boolean;
+  empty: boolean; // nothing to look at yet
   onTake: (changes: Record<string, string>) => void;
 }
 
-export function Outlook({ outlook, error, old, onTake }: Props) {
+export function Outlook({ outlook, error, old, empty, onTake }: Props) {
   const say = useWords(envWords);
   return (
     <section className="surface stack env-outlook" aria-live="polite" aria-busy={old} aria-label={say("outlook")}>
       <h2 style={{ margin: 0 }}>{say("outlook")}</h2>
-      {error ? <Trouble error={error} /> : outlook ? <Told outlook={outlook} onTake={onTake} /> : <span className="quiet">{say("looking")}</span>}
+      {error ? <Trouble error={error} /> : outlook ? <Told outlook={outlook} onTake={onTake} /> : <span className="quiet">{say(empty ? "chooseImage" : "looking")}</span>}
     </section>
   );
 }

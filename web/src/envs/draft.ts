@@ -1,5 +1,5 @@
 /** An environment as it is being asked for, and what the machines could give. Pure. */
-import { Refusal, type Schemas } from "@/api/client";
+import { atItsField, Refusal, type Schemas } from "@/api/client";
 
 export interface Draft {
   name: string;
@@ -111,7 +111,7 @@ export function troublesAt(error: unknown): Readonly<Record<string, string>> {
     const facts: Readonly<Record<string, unknown>> = one.facts;
     const at = facts["at"] || facts["key"] || (error.code === "refused.already_there" ? "name" : "");
     const key = String(at);
-    found[key] ??= one.message;
+    found[key] ??= atItsField(one);
   }
   return found;
 }

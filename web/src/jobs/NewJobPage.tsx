@@ -7,7 +7,7 @@ import { api, asked, Refusal } from "@/api/client";
 import { keys } from "@/api/news";
 import { PageHead, slow, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
-import { FIRST_TEXT, hasCommand, textOf, withChanges } from "./fresh/draft";
+import { FIRST_TEXT, hasCommand, shapeOf, textOf, withChanges } from "./fresh/draft";
 import type { Schema } from "./fresh/help";
 import { JobForm } from "./fresh/JobForm";
 import { OutlookCard } from "./fresh/OutlookCard";
@@ -95,7 +95,7 @@ function Draft({ first, from }: { first: string; from: string | null }) {
             ]}
           />
         </div>
-        <OutlookCard looked={looked} change={(changes) => write(withChanges(text, changes))}>
+        <OutlookCard looked={looked} form={view === "form" && shapeOf(text).kind === "form"} change={(changes) => write(withChanges(text, changes))}>
           {submit.error && <>{looked.problems.length === 0 && <Trouble error={submit.error} />}<p className="quiet" style={{ margin: 0 }}>{say("keptOnError")}</p></>}
           {tried && looked.empty && <Alert type="error" title={say("required")} role="alert" />}
           <Button type="primary" size="large" block loading={slow(submit.isPending)} onClick={go}>{say("submit")}</Button>

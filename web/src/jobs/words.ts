@@ -131,7 +131,6 @@ export const jobWords = {
   previous: ["Previous match", "上一个"],
   searching: ["Searching… {part} %", "搜索中…… {part} %"],
   cancel: ["Cancel", "取消"],
-  noMatch: ["Nothing found further on.", "没有更多匹配。"],
   logEmpty: ["No output yet. It appears here as it is written.", "还没有输出，写出后会立即显示在这里。"],
   logNone: ["It wrote nothing.", "没有任何输出。"],
   logOf: ["Output of {replica}, attempt {attempt}", "{replica} 第 {attempt} 次尝试的输出"],

@@ -1,7 +1,7 @@
 /** A password that somebody else has given is changed before anything else. */
 import { Alert, Button, Form, Input } from "antd";
 import { useState } from "react";
-import { api, asked } from "@/api/client";
+import { api, asked, Refusal } from "@/api/client";
 import { slow, troubleWords } from "@/look/parts";
 import { lookWords } from "@/look/words";
 import { useWords } from "@/words";
@@ -13,7 +13,15 @@ interface Wish {
   again: string;
 }
 
-export default function FirstPasswordPage({ onDone }: { onDone: () => void }) {
+const wrongOld = (error: unknown): boolean => error instanceof Refusal && error.code === "refused.wrong_password";
+
+interface Props {
+  given: string; // the password as it was typed to log in; empty when the page was loaded anew
+  onDone: () => void;
+  logOut: () => Promise<void>;
+}
+
+export default function FirstPasswordPage({ given, onDone, logOut }: Props) {
   const say = useWords(sessionWords);
   const frame = useWords(lookWords);
   const [trouble, setTrouble] = useState<unknown>(null);
@@ -36,10 +44,10 @@ export default function FirstPasswordPage({ onDone }: { onDone: () => void }) {
       <div className="surface login-card">
         <h1 className="brand">{say("chooseTitle")}</h1>
         <p className="quiet">{say("chooseWhy")}</p>
-        {trouble !== null && <Alert type="error" showIcon role="alert" title={troubleWords(trouble, frame("unreachable"))} style={{ marginBottom: 16 }} />}
-        <Form layout="vertical" onFinish={(wish: Wish) => void change(wish)} requiredMark={false}>
+        {trouble !== null && <Alert type="error" showIcon role="alert" title={wrongOld(trouble) ? say("oldWrong") : troubleWords(trouble, frame("unreachable"))} style={{ marginBottom: 16 }} />}
+        <Form layout="vertical" initialValues={{ old: given }} onFinish={(wish: Wish) => void change(wish)} requiredMark={false}>
           <Form.Item name="old" label={say("oneTime")} rules={required}><Input.Password autoComplete="current-password" /></Form.Item>
-          <Form.Item name="new" label={say("newPassword")} extra={say("rule")} rules={[...required, { min: 10, message: say("rule") }]}>
+          <Form.Item name="new" label={say("newPassword")} extra={say("rule")} rules={[...required, { min: 10, message: say("tooShort") }]}>
             <Input.Password autoComplete="new-password" />
           </Form.Item>
           <Form.Item
@@ -56,6 +64,7 @@ export default function FirstPasswordPage({ onDone }: { onDone: () => void }) {
             <Input.Password autoComplete="new-password" />
           </Form.Item>
           <Button type="primary" htmlType="submit" block loading={slow(busy)}>{say("choose")}</Button>
+          <Button type="link" block onClick={() => void logOut()} style={{ marginTop: 8 }}>{frame("logOut")}</Button>
         </Form>
       </div>
     </main>

@@ -7,7 +7,7 @@ import { lookWords } from "@/look/words";
 import { type Language, useLanguage, useWords } from "@/words";
 import { sessionWords } from "./words";
 
-export default function LoginPage({ onLogin }: { onLogin: () => void }) {
+export default function LoginPage({ onLogin }: { onLogin: (password: string) => void }) {
   const say = useWords(sessionWords);
   const frame = useWords(lookWords);
   const { language, speak } = useLanguage();
@@ -19,7 +19,7 @@ export default function LoginPage({ onLogin }: { onLogin: () => void }) {
     try {
       const answer = await asked(api.POST("/api/v1/login", { body }));
       keepCsrf(answer.csrf);
-      onLogin();
+      onLogin(body.password);
     } catch (error) {
       setTrouble(error);
     } finally {

@@ -1,6 +1,6 @@
 /** Who is logged in. Pages below may count on it. */
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, lazy, type ReactNode, Suspense, useContext, useEffect, useMemo } from "react";
+import { createContext, lazy, type ReactNode, Suspense, useContext, useEffect, useMemo, useState } from "react";
 import { api, asked, keepCsrf, onLoggedOut, Refusal, type Schemas } from "@/api/client";
 import { NewsProvider } from "@/api/news";
 import { Trouble } from "@/look/parts";
@@ -48,6 +48,7 @@ async function whoIsHere(client: QueryClient): Promise<Who | null> {
 /** Shows the login, the first change of the password, or what is asked for: the address stays the same. */
 export function SessionGate({ children }: { children: ReactNode }) {
   const client = useQueryClient();
+  const [given, setGiven] = useState(""); // typed a moment ago: whoever has to change it need not type it again
   const { data: who, error, refetch } = useQuery({ queryKey: ["who"], queryFn: () => whoIsHere(client), staleTime: Infinity, retry: 1 });
   useEffect(() => onLoggedOut(() => client.setQueryData(["who"], null)), [client]);
   const session = useMemo(
@@ -64,9 +65,12 @@ export function SessionGate({ children }: { children: ReactNode }) {
   );
   if (error && who === undefined) return <div className="page"><Trouble error={error} again={() => void refetch()} /></div>;
   if (who === undefined) return <div aria-busy="true" />;
-  const logged = () => void refetch();
+  const logged = (password = "") => {
+    setGiven(password);
+    void refetch();
+  };
   if (!session) return <Suspense><LoginPage onLogin={logged} /></Suspense>;
-  if (session.who.user.must_change_password) return <Suspense><FirstPasswordPage onDone={logged} /></Suspense>;
+  if (session.who.user.must_change_password) return <Suspense><FirstPasswordPage given={given} onDone={() => logged()} logOut={session.logOut} /></Suspense>;
   return (
     <SessionContext.Provider key={session.who.user.name} value={session}>
       <NewsProvider version={session.who.version}>{children}</NewsProvider>

@@ -19,6 +19,8 @@ export const sessionWords = {
   newPassword: ["New password", "新密码"],
   newAgain: ["New password, once more", "再次输入新密码"],
   rule: ["At least 10 characters.", "至少 10 个字符。"],
+  tooShort: ["Too short.", "太短。"],
+  oldWrong: ["This is not the password you were given.", "与你收到的密码不符。"],
   different: ["The two are different.", "两次输入不一致。"],
   choose: ["Use this password", "使用此密码"],
 } as const;

@@ -4,17 +4,23 @@ import type { ReactNode } from "react";
 import { Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import { jobWords } from "../words";
+import { besideFields } from "./problems";
 import type { Looked, Outlook } from "./useOutlook";
+
+const cardWords = { atFields: ["See the fields marked in red.", "请查看标红的字段。"] } as const;
 
 interface Props {
   looked: Looked;
+  form: boolean; // where problems stand at their fields
   change: (changes: Record<string, string>) => void;
   children: ReactNode;
 }
 
-export function OutlookCard({ looked, change, children }: Props) {
+export function OutlookCard({ looked, form, change, children }: Props) {
   const say = useWords(jobWords);
+  const atFields = useWords(cardWords);
   const { outlook, problems, trouble, looking, empty } = looked;
+  const told = form ? besideFields(problems) : problems;
   return (
     <aside className="surface stack" aria-label={say("outlook")}>
       <div className="spread"><h2 style={{ margin: 0 }}>{say("outlook")}</h2>{looking && <Spin size="small" />}</div>
@@ -26,7 +32,7 @@ export function OutlookCard({ looked, change, children }: Props) {
             type="error"
             showIcon
             title={say("outlookProblems")}
-            description={<ul className="why-list">{problems.map((one) => <li key={one.message}>{one.message}</li>)}</ul>}
+            description={told.length > 0 ? <ul className="why-list">{told.map((one) => <li key={one.message}>{one.message}</li>)}</ul> : atFields("atFields")}
           />
         )}
         {outlook && problems.length === 0 && <Told outlook={outlook} />}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FIRST_TEXT, hasCommand, meant, shapeOf, textOf, withChanges, withEnv, withValue } from "./draft";
 import { aboutAt, keysAt, pathAbove, type Schema, valuesAt } from "./help";
-import { atField, fieldOf, placeOf, positionOf } from "./problems";
+import { atField, besideFields, fieldOf, placeOf, positionOf } from "./problems";
 
 const valuesOf = (text: string) => {
   const shape = shapeOf(text);
@@ -96,6 +96,11 @@ describe("problems", () => {
     expect(fieldOf(problem({}))).toBeNull();
     expect(atField([problem({ at: "env.A B" })], "env")).toBe("no");
     expect(atField([problem({ at: "cpu" })], "env")).toBeUndefined();
+    const placed = (message: string) => ({ ...problem({ at: "memory", line: 3, column: 9 }), message });
+    expect(atField([placed("line 3, column 9 (memory): `lots` is not allowed, as in: 16G")], "memory")).toBe("`lots` is not allowed, as in: 16G");
+    expect(atField([placed("第 3 行第 9 列（memory）：`lots` 不行")], "memory")).toBe("`lots` 不行");
+    expect(atField([placed("No: it is too much")], "memory")).toBe("No: it is too much");
+    expect(besideFields([problem({ at: "memory" }), problem({ at: "ports" })])).toEqual([problem({ at: "ports" })]);
   });
 });
 

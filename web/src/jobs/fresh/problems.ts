@@ -19,6 +19,12 @@ export function fieldOf({ facts }: Problem): string | null {
   return (path[0] === "roles" ? path[2] : path[0]) || null;
 }
 
+/** What the form shows: a problem there stands at its field. */
+const FORM_FIELDS: ReadonlySet<string> = new Set(["command", "name", "cards", "replicas", "cpu", "memory", "max_time", "group", "image", "device", "priority", "retries", "env"]);
+
+/** What cannot be seen at a field of the form. */
+export const besideFields = (problems: readonly Problem[]): Problem[] => problems.filter((problem) => !FORM_FIELDS.has(fieldOf(problem) ?? ""));
+
 export function atField(problems: readonly Problem[], field: string): string | undefined {
   const found = problems.filter((problem) => fieldOf(problem) === field).map(atItsField);
   return found.length > 0 ? found.join(" ") : undefined;
