@@ -23,6 +23,7 @@ from pathlib import Path
 from lab import (
     console_bench,
     console_overview_bench,
+    doors_bench,
     fit_bench,
     gateway_bench,
     kueue_bench,
@@ -281,6 +282,7 @@ MEASURES = (
     large_log,
     clean_clone,
     *gateway_bench.MEASURES,
+    *doors_bench.MEASURES,
     *ssh_bench.MEASURES,
     *workplace_bench.MEASURES,
     *scheduling_bench.MEASURES,

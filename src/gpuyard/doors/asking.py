@@ -1,5 +1,5 @@
-"""Questions to the server and its answers, on the standard library alone: these programs are started by the hundred,
-and must be there at once.
+"""Questions to the server and its answers, on little more than sockets: these programs are started by the hundred, and
+must be there at once.
 
 Where the server is and as whom to speak is found as `yard` finds it, unless the door keeps a login of its own. What
 is refused is raised as `Refusal`, the client's `YardApiError`: status 0 when nobody answered, otherwise with the
@@ -9,24 +9,27 @@ server's sentences.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import os
 import re
-import ssl
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from gpuyard.doors.speaking import Connection, Garbled, Reply
 from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable, YardApiError, kind_of_error
 from gpuyard.sdk.finding import Door, choose_language, find_server, found_again
+
+if TYPE_CHECKING:
+    import ssl
 
 Refusal = YardApiError
 
 ANSWER_SECONDS = 60.0
 PATIENCE_SECONDS = 10.0  # a server on this machine that is being restarted answers again within this
 PAUSE_SECONDS = 0.1
+IDLE_SECONDS = 2.0  # servers and proxies close what rests for longer; a question sent there may or may not arrive
 PAGE = 500
 _TOKEN = re.compile(r"[!-~]+")
 _BUSY = frozenset({502, 503, 504})
@@ -44,7 +47,8 @@ class Server:
     def __init__(self, door: Door, language: str = "en") -> None:
         self.door = door
         self.language = language
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: Connection | None = None
+        self._used_at = 0.0
 
     @staticmethod
     def found(url: str | None = None, token: str | None = None) -> Server:
@@ -122,18 +126,18 @@ class Server:
             self.door = found_again(self.door)
 
     def _once(self, method: str, address: str, content: bytes | None, headers: Mapping[str, str]) -> Any:
+        if time.monotonic() - self._used_at > IDLE_SECONDS:
+            self.close()
+        connection = self._connection or _connected(self.door, ANSWER_SECONDS)
+        self._connection = connection
         try:
-            if self._connection is None:
-                self._connection = _connection(self.door)
-                self._connection.connect()
-        except (OSError, http.client.HTTPException) as problem:
-            raise _unreachable(self.door, problem, sent=False) from problem
-        try:
-            self._connection.request(method, address, content, dict(headers))
-            answer = self._connection.getresponse()
+            answer = connection.ask(method, address, headers, content)
             told = answer.read()
-        except (OSError, http.client.HTTPException) as problem:
+        except OSError as problem:
             raise _unreachable(self.door, problem, sent=True) from problem
+        self._used_at = time.monotonic()
+        if not answer.keeps:
+            self.close()
         if answer.status >= 300:
             raise refusal_of(answer.status, answer.reason, told)
         return _data(told)
@@ -147,16 +151,15 @@ class Server:
         return self.door.data is not None and (repeatable or not refusal.facts.get("sent"))
 
     @contextlib.contextmanager
-    def stream(self, path: str, silence_seconds: float = ANSWER_SECONDS, **params: Any) -> Iterator[Any]:
-        """An answer to be read piece by piece (`readline`, `read`), on a connection of its own."""
-        connection = _connection(self.door, silence_seconds)
+    def stream(self, path: str, silence_seconds: float = ANSWER_SECONDS, **params: Any) -> Iterator[Reply]:
+        """An answer to be read piece by piece (`read`, `readline`), on a connection of its own."""
+        connection = _connected(self.door, silence_seconds)
         try:
-            connection.request("GET", f"/api/v1{path}{_query(params)}", headers=self._usual_headers())
-            answer = connection.getresponse()
+            answer = connection.ask("GET", f"/api/v1{path}{_query(params)}", self._usual_headers(), None)
             if answer.status >= 300:
                 raise refusal_of(answer.status, answer.reason, answer.read())
             yield answer
-        except (OSError, http.client.HTTPException) as problem:
+        except (Garbled, TimeoutError, ConnectionResetError) as problem:  # not a pipe of ours that somebody closed
             raise _unreachable(self.door, problem, sent=True) from problem
         finally:
             connection.close()
@@ -203,16 +206,23 @@ def _written(value: Any) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
-def _connection(door: Door, seconds: float = ANSWER_SECONDS) -> http.client.HTTPConnection:
+def _connected(door: Door, seconds: float) -> Connection:
     parts = urlsplit(door.url)
-    if parts.scheme == "https":
-        return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=seconds, context=_trust(door))
-    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+    is_https = parts.scheme == "https"
+    port = parts.port or (443 if is_https else 80)
+    connection = Connection(parts.hostname or "", port, seconds, _trust(door) if is_https else None)
+    try:
+        connection.connect()
+    except OSError as problem:
+        raise _unreachable(door, problem, sent=False) from problem
+    return connection
 
 
 def _trust(door: Door) -> ssl.SSLContext:
     """Whose certificates are believed: the system's, or those in the file YARD_CA_FILE. A server found through its data
     folder needs none: its certificate, made for its public name, cannot match 127.0.0.1."""
+    import ssl  # only where it is needed: loading it takes as long as asking
+
     file = os.environ.get("YARD_CA_FILE")
     try:
         context = ssl.create_default_context(cafile=file)
@@ -225,7 +235,7 @@ def _trust(door: Door) -> ssl.SSLContext:
 
 
 def _unreachable(door: Door, problem: Exception, *, sent: bool) -> ServerUnreachable:
-    untrusted = isinstance(problem, ssl.SSLCertVerificationError)
+    untrusted = type(problem).__name__ == "SSLCertVerificationError"
     detail = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     facts = {"url": door.url, "detail": detail, "sent": sent, "untrusted": untrusted}
     return ServerUnreachable("client.unreachable", f"the server at {door.url} cannot be reached: {detail}", facts)
