@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,7 +12,10 @@ import pytest
 from hypothesis import settings
 from tests.postgres import PostgresMissing, PostgresServer, postgres_server
 
+import gpuyard
 from gpuyard.store.database import Database
+
+SOURCE = Path(gpuyard.__file__).parent
 
 # A change must not fail by chance: `make test` tries the same worlds every time, `make soak` throws the dice anew.
 settings.register_profile("same", derandomize=True)
@@ -20,6 +24,8 @@ settings.register_profile("dice", derandomize=False)
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("dice" if config.getoption("markexpr") == "soak" else "same")
+    # Where Python keeps no bytecode, each of the hundreds of servers would translate all of gpuyard's source again.
+    compileall.compile_dir(SOURCE, quiet=1)
 
 
 # A run started in the background has Ctrl-C ignored, and so would every command that the tests start.

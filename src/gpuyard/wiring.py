@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -27,7 +27,6 @@ import uvicorn
 from gpuyard import __version__
 from gpuyard.access.owner import keep_owner_secret
 from gpuyard.access.service import Access, AccessRules, FirstAdmin
-from gpuyard.api.app import create_app
 from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Parts
 from gpuyard.api.wire import CarefulProtocol, raise_file_limit
 from gpuyard.control.folders import FolderKeeper
@@ -201,7 +200,7 @@ class Platform:
     engine: RunsAll
     executor: ThreadPoolExecutor
     loops: tuple[Loop, ...]
-    access: Access
+    first_admin: Future[FirstAdmin | None]
     server: uvicorn.Server
 
     def close(self) -> None:
@@ -216,7 +215,7 @@ def _run(settings: Settings, listener: socket.socket) -> None:
     platform = build_platform(settings, clock)
     gc.freeze()  # what is loaded stays: it need not be looked through again and again
     gc.enable()
-    announce_first_start(settings.data, platform.access.first_start())
+    announce_first_start(settings.data, platform.first_admin.result())
     threads = [threading.Thread(target=loop.run, name=type(loop).__name__, daemon=True) for loop in platform.loops]
     for thread in threads:
         thread.start()
@@ -251,6 +250,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     workdirs = Workdirs(settings.data / "workdirs", settings.workdir_limit_bytes)
     series = Series(settings.data / "metrics.db")
     executor = ThreadPoolExecutor(settings.control.launch_threads, "launch")
+    first_admin = executor.submit(access.first_start)
     control = Control(database, lock, engine, executor, clock, with_common_variables(settings), workdirs.path)
     sampler = Sampler(engine, series, lambda: control.watched, clock, settings.control.sample_seconds, control.busy)
     keeper = Housekeeper(database, engine, workdirs, settings.data / "backups", clock, settings.control)
@@ -286,7 +286,7 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     server = build_server(settings, parts)
     gateway = [GatewayKeeper(gateway_config(settings, engine))] if has_gateway(settings, engine) else []
     loops: tuple[Loop, ...] = (control, sampler, keeper, control.progress, *folders, *gateway)
-    return Platform(database, lock, engine, executor, loops, access, server)
+    return Platform(database, lock, engine, executor, loops, first_admin, server)
 
 
 def with_common_variables(settings: Settings) -> ControlSettings:
@@ -383,6 +383,8 @@ def build_container_engine(settings: Settings, probes: Sequence[DeviceProbe]) ->
 
 
 def build_server(settings: Settings, parts: Parts) -> uvicorn.Server:
+    from gpuyard.api.app import create_app  # half of all there is to load; the first password is hashed meanwhile
+
     config = uvicorn.Config(
         create_app(parts),
         log_level="warning",

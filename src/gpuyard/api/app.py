@@ -81,7 +81,7 @@ def described_app(version: str) -> FastAPI:
         lifespan=_lifespan,
     )
     for noun in NOUNS:
-        app.include_router(noun.doors)
+        app.router.routes.extend(noun.doors.routes)  # as they are: `include_router` would make each of them once more
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
 
