@@ -72,6 +72,8 @@ def test_the_usual_file_says_nothing_that_is_lost() -> None:
         "=",
         "echo 你好",
         "printf 'a\\nb' # c",
+        r"echo it\'s \"fine\" \\",
+        "true # don't",
     ],
 )
 def test_a_command_is_taken_as_it_stands(command: str) -> None:
@@ -205,6 +207,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("worker_image", "UPPER CASE", 'invalid argument "UPPER CASE" for "worker_image"'),
         ("workspace_id", "A B", 'invalid argument "A B" for "workspace_id"'),
         ("command", 'echo "hel', "expected every quotation mark to be closed"),
+        ("command", "echo don't", "expected every quotation mark to be closed"),
         ("worker_cout", "2", 'unknown key "worker_cout", did you mean "worker_count"?'),
         ("ps_count", "2", 'a PyTorchJob has no PS: "ps_count"'),
         ("envs", "A", 'invalid argument "A" for "envs": expected k=v,k=v'),
@@ -223,6 +226,15 @@ def test_every_problem_is_told_at_once_with_its_line() -> None:
     lines = [problem.facts.get("line") for problem in refused.value.problems]
     assert lines[0] == 2  # no `=`
     assert len(lines) >= 2
+
+
+@pytest.mark.parametrize("kind", ["TFJob", "MPIJob"])
+def test_nodes_that_must_know_all_others_have_an_end(kind: str) -> None:
+    assert refusals(changed(kind=kind, worker_count="1001")) == [f"a {kind} has at most 1000 nodes, not 1001"]
+
+
+def test_of_thousands_of_mistakes_the_first_ones_are_told() -> None:
+    assert len(refusals("".join(f"k{number}=\n" for number in range(10_000)))) == 50
 
 
 def test_a_key_given_twice_is_refused() -> None:

@@ -101,6 +101,9 @@ def test_senseless_memories_of_a_door_do_no_harm() -> None:
     for facts in ((), (("kind", "Nonsense"),), (("kind", "PyTorchJob"), ("promoted", "maybe"))):
         spec = Spec("x", (RoleSpec("any", ("true",), 2),), origin=Origin("dlc", facts))
         told(Workload("abcdefghij", "ann", "vision", spec, 0.0), ReplicaId("abcdefghij", 1, "any", 1))
+    crowd = Spec("x", (RoleSpec("worker", ("true",), 100_000),), origin=Origin("dlc", (("kind", "MPIJob"),)))
+    work = Workload("abcdefghij", "ann", "vision", crowd, 0.0)
+    assert told(work, ReplicaId("abcdefghij", 1, "worker", 7)).env == ()
 
 
 # --- telling ------------------------------------------------------------------------------------------------------
@@ -210,6 +213,15 @@ def test_one_job_is_json_with_the_keys_that_callers_know() -> None:
 def test_states_have_dlc_s_names_and_are_found_by_them(state: str, more: dict[str, Any], status: str) -> None:
     assert telling.status(answer(state=state, **more)) == status
     assert state in telling.STATES[status]
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"), [(4 * GIB, "4Gi"), (64 << 20, "64Mi"), (3 * GIB // 2, "1536Mi"), (1_000_000_001, "1000000001")]
+)
+def test_amounts_are_told_as_they_were_asked_for(amount: int, told: str) -> None:
+    role = answer()["roles"][0] | {"memory": amount}
+    (spec,) = telling.job_specs(answer(roles=[role]))
+    assert spec["ResourceConfig"]["Memory"] == told
 
 
 def test_an_only_worker_is_found_under_both_of_its_names() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import stat
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.cli.yard import Yard
+from tests.cli.yard import Yard, wait_until
 from tests.doors import dlc as words
 from tests.doors.dlc import Dlc, add_people, configured, endpoint_of, fitting, job_id
 
@@ -23,6 +25,8 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     folder = tmp_path_factory.mktemp("dlc")
     (folder / "home").mkdir()
     yard = Yard(folder / "home", folder / "data")
+    yard.data.mkdir(mode=0o700)
+    (yard.data / "settings.toml").write_text('[doors.dlc]\nmounts = {"/mnt2/user/{user}" = "home"}\n')
     yard.up("--engine", "process", "--simulate-cards", "2")
     add_people(yard)
     yield yard
@@ -117,6 +121,17 @@ def test_a_caller_finds_the_workspace_by_its_name(dlc: Dlc) -> None:
     assert re.fullmatch(r"ws[0-9a-z]{14}", match.group(1))
 
 
+def test_an_admin_has_every_workspace(yard: Yard, tmp_path: Path) -> None:
+    with Client(data=yard.data) as owner:
+        owner.create_user("boss", password="a longer one", role="admin")
+    dlc = Dlc(tmp_path / "boss")
+    typed = ("--username", "boss", "--password", "a longer one", "--endpoint", endpoint_of(yard))
+    assert dlc.run("config", *typed).code == 0
+    assert {words.WORKSPACE, "default"} <= set(re.findall(r"\| ([a-z-]+) +\| ws", dlc.good("get", "workspace")))
+    id = dlc.create(workspace_id=ids.workspace_id(words.WORKSPACE))
+    assert dlc.job(id)["WorkspaceName"] == words.WORKSPACE
+
+
 def test_a_caller_splits_the_list_at_white_space(dlc: Dlc) -> None:
     id = dlc.create(name="columns")
     dlc.wait_for(id, "Succeeded")
@@ -197,6 +212,14 @@ def test_a_pytorch_job_has_a_master_that_its_workers_find(dlc: Dlc) -> None:
         assert lines[0] == f"{rank}/2 {id}-master-0:23456 1"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="folders are shown elsewhere by root only")
+def test_files_are_where_scripts_have_always_looked_for_them(dlc: Dlc) -> None:
+    command = f"cd /mnt2/user/{words.NAME} && echo kept > note && cat /mnt/user/{words.NAME}/note"
+    id = dlc.create(kind="PyTorchJob", command=command)
+    assert dlc.wait_for(id)["Status"] == "Succeeded"
+    assert dlc.good("logs", id, f"{id}-worker-0").splitlines()[2:] == ["kept"]
+
+
 def test_a_tensorflow_job_ends_with_its_workers(dlc: Dlc) -> None:
     command = 'echo "$TF_CONFIG"; case "$TF_CONFIG" in *\'"type":"ps"\'*) sleep 600;; esac'
     id = dlc.create(kind="TFJob", ps_count="1", ps_cpu="0.1", ps_memory="64Mi", command=command)
@@ -260,6 +283,29 @@ def test_a_pod_without_output_is_told_as_callers_expect_it(dlc: Dlc) -> None:
     dlc.wait_for(loud)
     ended_before = ("--end_time", "2020-01-01T00:00:00Z")
     assert "[WARN] No logs found for the pod" in dlc.good("logs", loud, f"{loud}-worker-0", *ended_before)
+
+
+def test_a_caller_that_asks_window_after_window_gets_every_line_once(dlc: Dlc) -> None:
+    """As evaluation runners do it: from the end of the last window that held something until now."""
+    id = dlc.create(command="for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done; sleep 600")
+    since = str(dlc.wait_for(id, "Running")["GmtCreateTime"])
+    moment = datetime.strptime(since, "%Y-%m-%dT%H:%M:%S%z")
+    got: list[str] = []
+
+    def asked() -> bool:
+        nonlocal since, moment
+        moment += timedelta(seconds=1)
+        until = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        said = dlc.good("logs", id, f"{id}-worker-0", "--start_time", since, "--end_time", until)
+        if "[WARN] No logs found for the pod" not in said:
+            since = until
+            got.extend(said.splitlines()[2:])
+        return len(got) >= 6
+
+    wait_until(asked, 60, lambda: f"only {got}")
+    asked()
+    assert got == ["1", "2", "3", "4", "5", "6"]
+    dlc.good("stop", "job", id, "-f")
 
 
 def test_a_job_that_waits_says_why(dlc: Dlc) -> None:

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gpuyard.dialects.brought import Unused
-from gpuyard.dialects.dlc.keys import ALL_KEYS, MAY_BE_EMPTY
+from gpuyard.dialects.dlc.keys import ALL_KEYS, FALSE, MAY_BE_EMPTY, TRUE
 from gpuyard.dialects.dlc.params import Entry
 from gpuyard.domain.errors import BadInput
 from gpuyard.domain.reasons import Code, Reason
 from gpuyard.domain.resources import MIB, parse_bytes, parse_cards, parse_cpu
 
-TRUE, FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")
 MOST_TOLD = 50
 LONGEST_SHOWN = 60
 _WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -69,8 +68,10 @@ class Findings:
 
 
 def check_keys(found: Findings) -> None:
-    """Keys that nobody knows, and keys whose value was never written."""
+    """Keys that nobody knows, and keys whose value was never written. Looking for what was meant takes its time."""
     for key, entry in found.entries.items():
+        if len(found.problems) >= MOST_TOLD:
+            return
         if key not in ALL_KEYS:
             near = nearest(key, ALL_KEYS)
             meant = f', did you mean "{near}"?' if near else ""

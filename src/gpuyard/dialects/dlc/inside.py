@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from gpuyard.dialects.dlc import keys
 from gpuyard.dialects.dlc.ids import job_id, pod_id
 from gpuyard.domain.told import Told
 from gpuyard.domain.workload import ReplicaId, RoleSpec, Workload
@@ -21,18 +22,17 @@ def told(workload: Workload, replica: ReplicaId) -> Told:
     """Whatever is remembered of the job: a kind that is not known is told nothing but its name."""
     origin = workload.spec.origin
     kind = origin.fact("kind") if origin else ""
+    id = job_id(workload.id)
     env: tuple[tuple[str, str], ...] = ()
-    if kind == "TFJob":
-        env = (("TF_CONFIG", _tf_config(workload, replica)),)
-    elif kind in ("PyTorchJob", "ElasticBatchJob", "MPIJob"):
-        env = _ranks(workload, replica)
+    if kind in keys.NAMES_ALL and sum(role.replicas for role in workload.spec.roles) > keys.MOST_NAMED:
+        env = ()
+    elif kind == "TFJob":
+        env = (("TF_CONFIG", _tf_config(id, workload, replica)),)
+    elif kind in keys.PROMOTES:
+        env = _ranks(id, workload, replica)
         if kind == "MPIJob":
-            env += (("MPI_HOST", ",".join(_hosts(workload))),)
-    return Told(env, aliases=(_host(workload, replica.role, replica.index),))
-
-
-def _host(workload: Workload, role: str, index: int) -> str:
-    return pod_id(job_id(workload.id), f"{role}-{index}")
+            env += (("MPI_HOST", ",".join(_hosts(id, workload))),)
+    return Told(env, aliases=(pod_id(id, replica.short),))
 
 
 def _in_order(workload: Workload) -> list[RoleSpec]:
@@ -41,11 +41,11 @@ def _in_order(workload: Workload) -> list[RoleSpec]:
     return sorted(workload.spec.roles, key=lambda role: place.get(role.name, len(place)))
 
 
-def _hosts(workload: Workload) -> list[str]:
-    return [_host(workload, role.name, index) for role in _in_order(workload) for index in range(role.replicas)]
+def _hosts(id: str, workload: Workload) -> list[str]:
+    return [f"{id}-{role.name}-{index}" for role in _in_order(workload) for index in range(role.replicas)]
 
 
-def _ranks(workload: Workload, replica: ReplicaId) -> tuple[tuple[str, str], ...]:
+def _ranks(id: str, workload: Workload, replica: ReplicaId) -> tuple[tuple[str, str], ...]:
     before, cards = 0, None
     roles = _in_order(workload)
     for role in roles:
@@ -54,7 +54,7 @@ def _ranks(workload: Workload, replica: ReplicaId) -> tuple[tuple[str, str], ...
             break
         before += role.replicas
     return (
-        ("MASTER_ADDR", _host(workload, roles[0].name, 0)),
+        ("MASTER_ADDR", pod_id(id, f"{roles[0].name}-0")),
         ("MASTER_PORT", str(MASTER_PORT)),
         ("WORLD_SIZE", str(sum(role.replicas for role in roles))),
         ("RANK", str(before + replica.index)),
@@ -62,9 +62,9 @@ def _ranks(workload: Workload, replica: ReplicaId) -> tuple[tuple[str, str], ...
     )
 
 
-def _tf_config(workload: Workload, replica: ReplicaId) -> str:
+def _tf_config(id: str, workload: Workload, replica: ReplicaId) -> str:
     cluster = {
-        role.name: [f"{_host(workload, role.name, index)}:{TF_PORT}" for index in range(role.replicas)]
+        role.name: [f"{id}-{role.name}-{index}:{TF_PORT}" for index in range(role.replicas)]
         for role in workload.spec.roles
         if role.name not in NOT_IN_CLUSTER
     }

@@ -14,6 +14,9 @@ ROLES_OF: Mapping[str, tuple[str, ...]] = {
 }
 KINDS = tuple(ROLES_OF)
 NOT_YET = ("XGBoostJob", "OneFlowJob", "SlurmJob", "RayJob", "DataJuicerJob")
+# Kinds whose nodes are told the names of all others, so that there must be an end to them.
+NAMES_ALL = frozenset({"TFJob", "MPIJob"})
+MOST_NAMED = 1000
 ELASTIC = "ElasticBatchJob"  # there it grows and shrinks
 # Without a master, the first worker is the master.
 PROMOTES = frozenset({"PyTorchJob", "MPIJob", "ElasticBatchJob"})
@@ -82,6 +85,7 @@ UNUSED_KEYS: Mapping[str, str] = {
     "image_repo_username": "door.unused.dlc_registry",
     "image_repo_password": "door.unused.dlc_registry",
 }
+TRUE, FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")  # in any case
 BOOLEANS = frozenset({"interactive", "enable_preemptible_job", "enable_priority_preemption", "aimaster_enable"})
 # An empty value of these says nothing; an empty value of any other is a file that was not finished.
 MAY_BE_EMPTY = frozenset(

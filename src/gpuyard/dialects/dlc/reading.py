@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import Any
 
 from gpuyard.dialects.brought import Brought, refused
@@ -19,6 +18,7 @@ from gpuyard.domain.people import NAME_RULE
 from gpuyard.domain.workload import JOB_NAME_RULE
 
 NAME_EXPECTED = "at most 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"
+_CLOSED = re.compile(r"""(?:[^'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*+")*+\\?""", re.DOTALL)
 _MAY_BE_CLOSED = re.compile(r"[#\n`]|<<|\$'")  # comments and texts within hold quotes that are no quotes
 REMEMBERED = ("resource_id", "data_sources", "thirdparty_libs", "thirdparty_lib_dir")
 
@@ -97,9 +97,7 @@ def _kind(found: Findings) -> str | None:
 def _command(found: Findings) -> str:
     """With what is to be installed before it. No shell takes a quote that is never closed: such a file is not whole."""
     command = found.text("command")
-    try:
-        shlex.split(command)
-    except ValueError:
+    if not _CLOSED.fullmatch(command):
         if _MAY_BE_CLOSED.search(command):
             found.warn("command", "door.read.dlc_quote")
         else:

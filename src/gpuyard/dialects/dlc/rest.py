@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuyard.dialects.dlc import finding
 from gpuyard.dialects.dlc.finding import Findings
-from gpuyard.dialects.dlc.keys import UNUSED_KEYS
+from gpuyard.dialects.dlc.keys import TRUE, UNUSED_KEYS
 from gpuyard.domain.resources import MAX_SECONDS
 
 MOST_RETRIES = 100
@@ -44,7 +44,7 @@ def _retries(found: Findings) -> dict[str, Any]:
     others = sorted(said.keys() - {_RESTARTS, _MOST_RESTARTS})
     if others:
         found.ignore("aimaster_args", "door.unused.dlc_aimaster")
-    if said.get(_RESTARTS, "false").lower() not in finding.TRUE:
+    if said.get(_RESTARTS, "false").lower() not in TRUE:
         return {}
     most = said.get(_MOST_RESTARTS, "10")
     if not most.isascii() or not most.isdigit():

@@ -31,6 +31,9 @@ def read_roles(found: Findings, kind: str, command: str) -> tuple[dict[str, Role
         found.wrong('required flag(s) "worker_count" not set')
     elif counts and all(count.value == "0" for count in counts):
         found.wrong("a job needs at least one node", counts[0].line)
+    total = sum(role.get("replicas", 1) for role in roles.values())
+    if kind in keys.NAMES_ALL and total > keys.MOST_NAMED:
+        found.wrong(f"a {kind} has at most {keys.MOST_NAMED} nodes, not {total}", counts[0].line)
     return _arranged(kind, roles, found.text("success_policy"))
 
 

@@ -189,8 +189,8 @@ def job_specs(job: Told) -> list[dict[str, Any]]:
                 "CPU": "" if role["cpu"] is None else str(role["cpu"]),
                 "GPU": str(role["cards"]),
                 "GPUType": ",".join(role["models"]),
-                "Memory": _gib(role["memory"]),
-                "SharedMemory": _gib(role["shm"]),
+                "Memory": _amount(role["memory"]),
+                "SharedMemory": _amount(role["shm"]),
             },
             "Type": TYPE_OF_ROLE.get(role["name"], role["name"].capitalize()),
         }
@@ -198,8 +198,15 @@ def job_specs(job: Told) -> list[dict[str, Any]]:
     ]
 
 
-def _gib(amount: int | None) -> str:
-    return "" if amount is None else f"{amount / (1 << 30):.3f}".rstrip("0").rstrip(".") + "Gi"
+def _amount(amount: int | None) -> str:
+    """In the largest unit that leaves no rest: `4Gi`, `64Mi`."""
+    if amount is None:
+        return ""
+    unit = next((unit for unit in ("Gi", "Mi", "Ki") if amount % _UNITS[unit] == 0), "")
+    return f"{amount // _UNITS[unit]}{unit}"
+
+
+_UNITS: Mapping[str, int] = {"Gi": 1 << 30, "Mi": 1 << 20, "Ki": 1 << 10, "": 1}
 
 
 # --- pods ---------------------------------------------------------------------------------------------------------

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from gpuyard.dialects.dlc import ids, params, tables
-from gpuyard.dialects.dlc.keys import ALL_KEYS
+from gpuyard.dialects.dlc.keys import ALL_KEYS, TRUE
 from gpuyard.doors.asking import Server
 from gpuyard.doors.cobra import Given
-from gpuyard.doors.cobra.commands import TRUE
 from gpuyard.doors.dlc import asked, config
 from gpuyard.doors.dlc.saying import Failed, failure_of, new_request_id, warn
 from gpuyard.sdk.errors import YardApiError
@@ -58,7 +57,7 @@ def _with_group(server: Server, text: str) -> str:
 
 
 def _is_interactive(text: str) -> bool:
-    return any(entry.key == "interactive" and entry.value in TRUE for entry in params.split(text)[0])
+    return any(entry.key == "interactive" and entry.value.lower() in TRUE for entry in params.split(text)[0])
 
 
 def _in_the_file(refusal: YardApiError, file: str, lines: int) -> Failed:

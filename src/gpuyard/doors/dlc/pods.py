@@ -13,6 +13,7 @@ from gpuyard.doors.dlc import asked, config
 from gpuyard.doors.dlc.jobs import moment_of
 from gpuyard.doors.dlc.saying import NOT_FOUND, Failed, warn
 from gpuyard.doors.dlc.watching import read_log
+from gpuyard.doors.dlc.windows import Window
 
 NO_LOGS = "[WARN] No logs found for the pod"
 USUAL_WINDOW = timedelta(days=7)
@@ -63,7 +64,11 @@ def logs(given: Given) -> int:
         print(f"[INFO] The last {lines} lines at most", flush=True)
         if not _ran_between(job, replica, start or datetime.now(UTC) - USUAL_WINDOW, end):
             return _nothing(job)
-        return 0 if _show(server, job, replica, lines) else _nothing(job)
+        window = Window(ids.pod_id(id, replica), int(job["attempt"]))
+        reached = _show(server, job, replica, lines, window.begins_at(start) if start else 0)
+        if end is not None:
+            window.ended(end, reached or 0)
+        return _nothing(job) if reached is None else 0
 
 
 def _nothing(job: dict[str, Any]) -> int:
@@ -75,7 +80,7 @@ def _nothing(job: dict[str, Any]) -> int:
 
 
 def _ran_between(job: dict[str, Any], replica: str, start: datetime, end: datetime | None) -> bool:
-    """Lines have no times here, so a pod's log is shown as a whole, or not at all when the pod ran at another time."""
+    """Lines have no times here: when the pod ran at another time, none of them can be meant."""
     attempts = job["attempts"]
     if not attempts:
         return False
@@ -85,18 +90,17 @@ def _ran_between(job: dict[str, Any], replica: str, start: datetime, end: dateti
     return (end is None or telling.as_instant(began) <= end) and (not ended or telling.as_instant(ended) >= start)
 
 
-def _show(server: Server, job: dict[str, Any], replica: str, lines: int) -> bool:
-    """As much as there is now. False when there is nothing."""
-    params: dict[str, Any] = {"replica": replica, "tail": lines}
+def _show(server: Server, job: dict[str, Any], replica: str, lines: int, begin: int) -> int | None:
+    """As much as there is now, from this byte on; the byte after it. None when there is nothing."""
+    piece = read_log(server, str(job["id"]), replica=replica, tail=lines)
+    if piece.start < begin:
+        piece = read_log(server, str(job["id"]), replica=replica, offset=begin)
     last = b""
-    while True:
-        data, offset, _ = read_log(server, str(job["id"]), **params)
-        if not data:
-            break
-        sys.stdout.buffer.write(data)
-        last = data
-        params = {"replica": replica, "offset": offset}
+    while piece.data:
+        sys.stdout.buffer.write(piece.data)
+        last = piece.data
+        piece = read_log(server, str(job["id"]), replica=replica, offset=piece.end)
     if last and not last.endswith(b"\n"):
         sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
-    return bool(last)
+    return piece.end if last else None

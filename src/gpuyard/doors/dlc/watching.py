@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuyard.dialects.dlc import telling
 from gpuyard.doors.asking import Server
@@ -76,18 +76,27 @@ class _Shown:
             self._attempt, self._offset = attempt, 0
         while True:
             try:
-                data, self._offset, is_over = read_log(server, str(job["id"]), attempt=attempt, offset=self._offset)
+                piece = read_log(server, str(job["id"]), attempt=attempt, offset=self._offset)
             except ServerUnreachable:
                 return False
-            sys.stdout.buffer.write(data)
+            self._offset = piece.end
+            sys.stdout.buffer.write(piece.data)
             sys.stdout.buffer.flush()
-            if not data:
-                return is_over
+            if not piece.data:
+                return piece.is_last
 
 
-def read_log(server: Server, id: str, **params: Any) -> tuple[bytes, int, bool]:
-    """Some of a log, the offset to go on with, and whether nothing more will come after that."""
+class Piece(NamedTuple):
+    """Some of a log, the byte it begins with and the one after it; `is_last`: nothing more will come."""
+
+    data: bytes
+    start: int
+    end: int
+    is_last: bool
+
+
+def read_log(server: Server, id: str, **params: Any) -> Piece:
     with server.stream(f"/workloads/{id}/logs", **params) as answer:
         data: bytes = answer.read()
-        end, size = int(answer.headers["X-Log-End"]), int(answer.headers["X-Log-Size"])
-        return data, end, answer.headers["X-Log-Ended"] == "true" and end >= size
+        start, end, size = (int(answer.headers[f"X-Log-{name}"]) for name in ("Start", "End", "Size"))
+        return Piece(data, start, end, answer.headers["X-Log-Ended"] == "true" and end >= size)
