@@ -92,6 +92,9 @@ def test_a_name_is_free_again_once_its_job_has_ended(vcctl: Vcctl) -> None:
     for _ in range(2):
         vcctl.create("again", "true")
         assert vcctl.wait_for("again")["Phase"] == "Completed"
+    assert vcctl.shell("vcctl job list | grep -c '^again '\n").out == "1\n"
+    assert vcctl.good("job", "delete", "-N", "again") == "delete job again successfully\n"
+    assert "again" not in vcctl.good("job", "list")
 
 
 def test_underscores_find_the_job_too(vcctl: Vcctl) -> None:
@@ -129,11 +132,12 @@ def test_a_suspended_job_is_aborted_until_it_is_resumed(vcctl: Vcctl) -> None:
 
 
 def test_view_tells_all_of_a_job(vcctl: Vcctl) -> None:
-    vcctl.create("viewed", "exit 3", workingDir="/tmp", ports="{number: 6006, name: tb}")
+    vcctl.create("viewed", '["sh", "-c", "echo a; exit 3"]', workingDir="/tmp", ports="{number: 6006, name: tb}")
     assert vcctl.wait_for("viewed")["Phase"] == "Failed"
     lines = vcctl.good("job", "view", "-N", "viewed").splitlines()
     for line in (
         *("Name:       \tviewed", "Namespace:  \tdefault", "Kind:       \tJob", "    Name:\ttask-0"),
+        *("            sh", "            -c", "            echo a; exit 3"),
         *("            Container Port:\t6006", "              Cpu:   \t100m", "              Memory:\t64Mi"),
         *("            Working Dir:\t/tmp", "  Failed:       \t1", "    Phase:\tFailed", "Events:"),
     ):

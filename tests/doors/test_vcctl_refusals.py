@@ -45,7 +45,7 @@ def nothing_is_created(yard: Yard) -> Iterator[None]:
         (GOOD.replace("64Mi", "64QB"), "memory: Invalid value: '64QB': quantities must match"),
         (GOOD.replace("image: b", "image:"), "containers[0].image: Required value. (line 2)"),
         (GOOD.replace("good", "Good"), 'Job.batch.volcano.sh "Good" is invalid: metadata.name'),
-        (GOOD + "queue: nobodys\n", "You may not do this: submit work in this group"),
+        (GOOD + "queue: nobodys\n", 'unable to find job queue: queues.scheduling.volcano.sh "nobodys" not found;'),
         ("kind: Pod\n", 'no matches for kind "Pod"'),
         (GOOD + "---\njobname: second\n", "No task specified in job spec"),
         (GOOD + "---\n" + GOOD, 'jobs.batch.volcano.sh "good" already exists'),
@@ -87,6 +87,10 @@ def test_a_queue_that_is_not_there_is_not_found(yard: Yard, vcctl: Vcctl) -> Non
         (
             ("run", "-N", "a", "-L", "cpu"),
             "Failed to run job: invalid argument syntax cpu, expected <resource>=<value>",
+        ),
+        (
+            ("run", "-N", "a", "-i", "b", "-R", "cpu=x"),
+            "Failed to run job: quantities must match the regular expression",
         ),
         (("run", "-N", "a", "-i", "python:3"), "Failed to run job: a command is needed"),
         (("view",), "Failed to view job: job name (specified by --name or -N) is mandatory to view a particular job"),

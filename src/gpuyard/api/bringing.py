@@ -9,6 +9,7 @@ from gpuyard.access.service import FIRST_GROUP
 from gpuyard.api.guard import Caller
 from gpuyard.dialects import brought, native
 from gpuyard.dialects.native.yaml_text import check_size
+from gpuyard.dialects.volcano.notes import no_such_queue
 from gpuyard.domain.errors import BadInput
 from gpuyard.domain.places import is_below
 from gpuyard.domain.policy import Policy
@@ -48,10 +49,13 @@ def _text(body: bytes) -> str:
 
 def _with_usual_group(caller: Caller, dialect: str, job: native.JobFile) -> native.JobFile:
     """Everybody may use the queue `default` of Volcano: who is in no group of that name means their usual one."""
-    is_elsewhere = job.group == FIRST_GROUP and FIRST_GROUP not in caller.actor.user.groups
-    if dialect != brought.VOLCANO or not is_elsewhere:
+    if dialect != brought.VOLCANO or job.group is None or job.group in caller.actor.user.groups:
         return job
-    return replace(job, group=None)
+    if job.group == FIRST_GROUP:
+        return replace(job, group=None)
+    if not caller.actor.is_admin:
+        raise no_such_queue(job.group)
+    return job
 
 
 def _with_mounts(caller: Caller, job: native.JobFile, mounts: Sequence[Mount]) -> native.JobFile:

@@ -38,11 +38,11 @@ def command_of(command: Words, args: Words, folder: str = "", known: Known | Non
     if not command:
         raise NothingToRun("command")
     if isinstance(command, str):
-        return _in_folder(_line(command, args), folder)
+        return in_folder(_line(command, args), folder)
     words = [*command, *_more_words(command, args)]
     needs_shell = folder or any(_names(word) & set(known.told) for word in words)
     if needs_shell:
-        return _in_folder(f"exec {' '.join(_shell_word(word, known) for word in words)}", folder)
+        return in_folder(f"exec {' '.join(_shell_word(word, known) for word in words)}", folder)
     return [expanded(word, known.env) for word in words]
 
 
@@ -64,7 +64,7 @@ def _more_words(command: list[str], args: Words) -> list[str]:
         raise OpenQuote(str(error)) from error
 
 
-def _in_folder(line: str, folder: str) -> str:
+def in_folder(line: str, folder: str) -> str:
     return f"cd {shlex.quote(folder)} || exit 1\n{line}" if folder else line
 
 

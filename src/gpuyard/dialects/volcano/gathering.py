@@ -9,7 +9,7 @@ from typing import Any
 from gpuyard.dialects.brought import VOLCANO
 from gpuyard.dialects.native.fields import MAX_ROLES
 from gpuyard.dialects.volcano import names, plugins
-from gpuyard.dialects.volcano.notes import Notes, Path
+from gpuyard.dialects.volcano.notes import Notes, Path, no_such_queue
 from gpuyard.dialects.volcano.plugins import Plugins
 from gpuyard.dialects.volcano.pods import Pod
 from gpuyard.dialects.volcano.policies import MAX_RETRIES, USUAL_RETRIES, Rules
@@ -106,8 +106,7 @@ def _checked(job: str, found: Gathered, notes: Notes) -> list[TaskRead]:
 def _group(queue: str, notes: Notes) -> str:
     name = queue.strip() or USUAL_QUEUE
     if not NAME_RULE.match(name):
-        words = f'unable to find job queue: queues.scheduling.volcano.sh "{name[:80]}" not found;'
-        raise notes.deny(("spec", "queue"), words)
+        raise notes.refuse(("spec", "queue"), no_such_queue(name).reason.facts["text"])
     return name
 
 

@@ -101,6 +101,11 @@ class Notes:
         return value
 
 
+def no_such_queue(name: str) -> BadInput:
+    """Also said of one that is there, to those who may not use it: they learn nothing of it."""
+    return refused(f'{_DENIED}unable to find job queue: queues.scheduling.volcano.sh "{name[:80]}" not found;')
+
+
 def dotted(path: Path) -> str:
     """`spec.tasks[0].template`: as their own messages have it."""
     written = ""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpuyard.dialects.volcano.commands import in_folder
 from gpuyard.dialects.volcano.quantities import show_bytes, show_milli
 from gpuyard.dialects.volcano.telling import SCHEDULER, Item, counters, facts_of, least, namespace, phase, retry_count
 
@@ -66,6 +68,15 @@ def _spec(item: Item, file: Mapping[str, Any], facts: Mapping[str, str]) -> list
     return lines
 
 
+def _as_written(command: Sequence[str], folder: str) -> Sequence[str]:
+    """Without the way to the working folder, which is told by itself."""
+    way = in_folder("", folder)
+    if len(command) != 3 or list(command[:2]) != ["sh", "-c"] or not folder or not command[2].startswith(way):
+        return command
+    line = command[2].removeprefix(way)
+    return shlex.split(line.removeprefix("exec ")) if line.startswith("exec ") else ["sh", "-c", line]
+
+
 def _restarts(retries: Any) -> str:
     count = retries.get("exit") if isinstance(retries, Mapping) else retries
     return "OnFailure" if count else "Never"
@@ -75,7 +86,8 @@ def _task(name: str, role: Item, ports: Sequence[Item], folder: str) -> list[str
     lines = [f"    Name:\t{name}", f"    Replicas:\t{role['replicas']}", "    Template:", "      Metadata:"]
     lines += ["        Annotations:", *(f"          {note}\t" for note in _POD_NOTES)]
     lines += ["        Creation Timestamp:\t0001-01-01 00:00:00 +0000 UTC", "      Spec:", "        Containers:"]
-    lines += ["          Command:", *(f"            {word}" for word in role["command"])]
+    words = [line for word in _as_written(role["command"], folder) for line in word.rstrip("\n").split("\n")]
+    lines += ["          Command:", *(f"            {word}" for word in words)]
     lines += [f"          Image:\t{role['image'] or ''}", f"          Name: \t{name}", "          Ports:"]
     for port in ports:
         lines += [

@@ -43,10 +43,16 @@ def job_of_flags(given: Given) -> str:
 
 def _amounts(written: str) -> dict[str, str]:
     """`cpu=1000m,memory=100Mi`."""
+    from gpuyard.dialects.volcano import quantities  # not needed to read a file
+
     amounts = {}
     for part in written.split(",") if written else ():
         pieces = part.split("=")
         if len(pieces) != 2:
             raise Failure(f"invalid argument syntax {part}, expected <resource>=<value>")
+        try:
+            quantities.parse(pieces[1])
+        except quantities.WrongQuantity as error:
+            raise Failure(str(error)) from error
         amounts[pieces[0]] = pieces[1]
     return amounts

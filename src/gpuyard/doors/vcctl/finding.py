@@ -11,14 +11,20 @@ from gpuyard.doors.asking import Refusal, Server, in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import JOBS, not_found
 
-_ENDED = frozenset({"succeeded", "failed", "stopped"})
+ENDED = frozenset({"succeeded", "failed", "stopped"})
 _ID = re.compile(r"[a-z][a-z0-9]{9}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 MOST_OF_ONE_NAME = 100
 
 
 def find_job(server: Server, given: Given) -> dict[str, Any]:
-    """The one of this name: one's own before others', live before ended, the newest of them. An id will do too."""
+    """The one of this name that is meant: a live one before those that have ended, the newest of them."""
+    found = find_all(server, given)
+    return next((item for item in found if item["state"] not in ENDED), found[0])
+
+
+def find_all(server: Server, given: Given) -> list[dict[str, Any]]:
+    """All of this name, the newest first: one's own, or else others' that one may see. An id will do too."""
     written = given.text("name")
     name = job_name(written)
     wanted = given.text("namespace") or NAMESPACE
@@ -27,13 +33,11 @@ def find_job(server: Server, given: Given) -> dict[str, Any]:
             page = server.get("/workloads", name=name, kind="job", mine=mine, limit=MOST_OF_ONE_NAME)
             found = [item for item in page["items"] if namespace(item) == wanted]
             if found:
-                return next((item for item in found if item["state"] not in _ENDED), found[0])
+                return found
     if _ID.fullmatch(written):
         try:
-            item: dict[str, Any] = server.get(f"/workloads/{in_path(written)}")
+            return [server.get(f"/workloads/{in_path(written)}")]
         except Refusal as refusal:
             if refusal.status != 404:
                 raise
-        else:
-            return item
     raise not_found(JOBS, written)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from gpuyard.dialects.volcano import telling
-from gpuyard.doors.asking import Server, in_path
+from gpuyard.doors.asking import in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import Failure
-from gpuyard.doors.vcctl.finding import find_job
+from gpuyard.doors.vcctl.finding import ENDED, find_all, find_job
 from gpuyard.doors.vcctl.master import server_of
 
 MOST_LISTED = 10_000  # of the newest; a cluster that holds more ended jobs is not helped by all of them
@@ -28,10 +27,23 @@ def list_jobs(given: Given) -> None:
     if not found:
         print(telling.NOTHING_FOUND)
         return
+    found = _newest_of_each_name(found)
     found.sort(key=lambda item: (telling.namespace(item), item["name"], item["submitted_at"]))
     is_ours = given.text("scheduler") in ("", telling.SCHEDULER)
     shown = [item for item in found if is_ours and given.text("selector") in item["name"]]
     print(telling.job_table(found, shown=shown, with_namespaces=everywhere))
+
+
+def _newest_of_each_name(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A name is one job there: one that has ended makes way for a newer one of its owner's. The newest come first."""
+    seen: set[tuple[str, str, str]] = set()
+    shown = []
+    for item in items:
+        key = (telling.namespace(item), item["owner"], item["name"])
+        if item["state"] not in ENDED or key not in seen:
+            shown.append(item)
+        seen.add(key)
+    return shown
 
 
 def view(given: Given) -> None:
@@ -51,23 +63,31 @@ def view(given: Given) -> None:
 
 
 def delete(given: Given) -> None:
-    name = _ask_of(given, "delete", lambda server, at: server.delete(at))
-    print(f"delete job {name} successfully")
+    """With those of the same name and owner that have ended: afterwards nothing is called so."""
+    _require_name(given, "delete")
+    with server_of(given) as server:
+        found = find_all(server, given)
+        job = next((item for item in found if item["state"] not in ENDED), found[0])
+        ended = [item for item in found if item["state"] in ENDED and item["owner"] == job["owner"]]
+        for item in {item["id"]: item for item in (job, *ended)}.values():
+            server.delete(f"/workloads/{in_path(item['id'])}")
+    print(f"delete job {job['name']} successfully")
 
 
 def suspend(given: Given) -> None:
-    _ask_of(given, "suspend", lambda server, at: server.post(f"{at}/pause"))
+    _ask_of(given, "suspend", "pause")
 
 
 def resume(given: Given) -> None:
-    _ask_of(given, "resume", lambda server, at: server.post(f"{at}/resume"))
+    _ask_of(given, "resume", "resume")
 
 
-def _ask_of(given: Given, verb: str, ask: Callable[[Server, str], object]) -> str:
-    """Ask something of the job that is named, at its address. Its name."""
+def _ask_of(given: Given, verb: str, wish: str) -> None:
+    _require_name(given, verb)
+    with server_of(given) as server:
+        server.post(f"/workloads/{in_path(find_job(server, given)['id'])}/{wish}")
+
+
+def _require_name(given: Given, verb: str) -> None:
     if not given.text("name"):
         raise Failure(f"job name is mandatory to {verb} a particular job")
-    with server_of(given) as server:
-        job = find_job(server, given)
-        ask(server, f"/workloads/{in_path(job['id'])}")
-    return str(job["name"])
