@@ -64,6 +64,20 @@ def test_pages_of_the_gateway_at_a_visit_are_shown_by_the_console_too(house: Hou
     assert "X-Frame-Options" not in told.headers
 
 
+def test_inside_the_console_the_gateway_speaks_the_language_chosen_there(house: House, job: Workload) -> None:
+    name, code = host(job, "p8080"), house.code(house.log_in("ann")[0], job.id, "p8080")
+    told = house.get(name, f"/.yard/enter?code={code}&words=zh", Accept_Language="en", **FRAME)
+    chosen = next(cookie for cookie in told.headers.get_all("Set-Cookie", []) if cookie.startswith("yard_words="))
+    assert "SameSite=None; Secure; Partitioned" in chosen
+    cookie = chosen.partition(";")[0]
+    page = house.get(name, "/.yard/enter?code=wrong", Accept="text/html", Accept_Language="en", Cookie=cookie)
+    assert b'lang="zh-CN"' in page.body
+    other = house.get(
+        name, "/.yard/enter?code=wrong", Accept="text/html", Accept_Language="en", Cookie="yard_words=<x>"
+    )
+    assert b'lang="en"' in other.body
+
+
 def test_where_a_password_is_typed_is_shown_by_nobody(house: House) -> None:
     told = house.get("localhost", "/.yard/login", Accept="text/html")
     assert told.headers["Content-Security-Policy"].endswith("frame-ancestors 'none'")

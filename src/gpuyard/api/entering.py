@@ -45,8 +45,8 @@ def open_in_browser(
     with caller.parts.database.write() as conn:
         code = gates.make_code(conn, caller.actor, visit, caller.now)
         audit.record(conn, caller.actor, Action.ENTER_WORKLOAD, workload.id, caller.now, facts={"what": what})
-    known = urlencode({"code": code} | ({"next": safe_path(wish.path)} if wish.path else {}))
-    return models.OpenOut(url=f"{doorway.root(visit, _base(doorway, request))}/.yard/enter?{known}")
+    known = {"code": code, "words": caller.language} | ({"next": safe_path(wish.path)} if wish.path else {})
+    return models.OpenOut(url=f"{doorway.root(visit, _base(doorway, request))}/.yard/enter?{urlencode(known)}")
 
 
 def require_openable(caller: Caller, workload: Workload, what: str) -> Path:

@@ -15,6 +15,7 @@ from gpuyard import words
 from gpuyard.domain import errors
 from gpuyard.gateway.web.framing import NOBODY
 from gpuyard.gateway.web.heads import Request, write_head
+from gpuyard.gateway.web.rewriting import cookies_named
 from gpuyard.gateway.web.texts import text
 
 HTML, JSON = "text/html; charset=utf-8", "application/json; charset=utf-8"
@@ -71,7 +72,14 @@ def redirect(url: str, cookies: tuple[str, ...] = ()) -> OwnAnswer:
     return OwnAnswer(303, headers=[("Location", url), *(("Set-Cookie", cookie) for cookie in cookies)])
 
 
+WORDS_COOKIE = b"yard_words"
+"""The language of the page one came from: inside the console, its reader's choice rather than the browser's."""
+
+
 def language_of(request: Request) -> words.LanguageName:
+    for chosen in cookies_named(request.all(b"cookie"), WORDS_COOKIE, most=1):
+        if chosen in (b"en", b"zh"):
+            return "zh" if chosen == b"zh" else "en"
     return words.pick_language(request.get(b"accept-language").decode("latin-1"))
 
 

@@ -19,7 +19,7 @@ from gpuyard.domain.errors import Conflict, LoginNeeded, NotAllowed, NotFound, T
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import ID_RULE, State
 from gpuyard.gateway.web import answers, origins
-from gpuyard.gateway.web.answers import OwnAnswer, language_of, message, page, part, redirect
+from gpuyard.gateway.web.answers import WORDS_COOKIE, OwnAnswer, language_of, message, page, part, redirect
 from gpuyard.gateway.web.assets import asset, built_folder, plain_terminal_parts, terminal_page
 from gpuyard.gateway.web.framing import can_be_partitioned, comes_in_a_frame
 from gpuyard.gateway.web.gate import Proof
@@ -92,8 +92,11 @@ class OwnPages:
             return self._said(request, 403, "bad.code")
         path = asked.prefix + "/" if asked.prefix else "/"
         framed = comes_in_a_frame(request) and can_be_partitioned(self._context.doorway, request.host.decode("latin-1"))
-        cookie = self._cookie(entered[1], path, gates.GATE_SECONDS, framed=framed)
-        return redirect(asked.prefix + safe_path(query.get("next", "/")), (cookie,))
+        cookies = [self._cookie(entered[1], path, gates.GATE_SECONDS, framed=framed)]
+        if (chosen := query.get("words")) in ("en", "zh"):
+            bound = "SameSite=None; Secure; Partitioned" if framed else "SameSite=Lax"
+            cookies.append(f"{WORDS_COOKIE.decode()}={chosen}; Path={path}; HttpOnly; {bound}")
+        return redirect(asked.prefix + safe_path(query.get("next", "/")), tuple(cookies))
 
     async def _terminal_page(self, request: Request, asked: Asked, visit: Visit, peer: str) -> OwnAnswer:
         permit = await self._web.gate.authorise(self._web.proof_of(request, peer), visit)
