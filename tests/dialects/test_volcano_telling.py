@@ -125,3 +125,29 @@ def test_a_view_tells_everything_under_its_label() -> None:
 )
 def test_ages_are_written_as_kubernetes_writes_them(seconds: float, said: str) -> None:
     assert age(seconds) == said
+
+
+EVIL = "a\x1b[2J\nb"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"namespace": EVIL, "job_type": EVIL, "labels": EVIL, "fails_as": EVIL, "min_available": EVIL},
+        {
+            "tasks": '{"task0": "\\u001b[2J"}',
+            "folders": '{"task0": "\\u001b[2J\\n"}',
+            "plugins": '{"ssh": ["\\u001b"]}',
+        },
+        {"tasks": "[1]", "folders": "7", "plugins": "[", "labels": '{"\\u001b": "\\n"}'},
+    ],
+)
+def test_nothing_written_by_hand_makes_rows_or_reaches_the_terminal(facts: dict[str, str]) -> None:
+    role = {"name": "task0", "replicas": 1, "command": ["a"], "image": "img", "cpu": None, "memory": None}
+    told = item("failed", facts=facts, roles=[role])
+    table = job_table([told], shown=[told], with_namespaces=True)
+    assert len(table.split("\n")) == 2
+    view = job_view(told, {}, [], [])
+    named = "".join(pod for _, pod in pods(told, [role]))
+    for text in (table, view, named):
+        assert all(character.isprintable() or character in "\n\t" for character in text)

@@ -6,10 +6,11 @@ Needs no YAML: the client tells with it what the server answered. `Item` is a wo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpuyard.dialects.volcano.names import pod_name
+from gpuyard.dialects.volcano.names import is_task_name, pod_name
 
 Item = Mapping[str, Any]
 
@@ -38,11 +39,13 @@ _PHASES = {
 _ENDING = {"stop": "Terminating", "pause": "Aborting"}
 _FAILS_AS = frozenset({"Aborted", "Terminated", "Completed"})
 _NO_PODS_WAIT = frozenset({"paused", "succeeded", "failed", "stopped"})
+_ONE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 COUNTERS = ("Succeeded", "Pending", "Running", "Failed")
 
 
 def facts_of(item: Item) -> Mapping[str, str]:
-    """What this door wrote down of it; nothing for what came another way."""
+    """What this door wrote down of it; nothing for what came another way. It may have been written by hand and say
+    anything: nothing of it is printed before it was looked at."""
     origin = item.get("origin") or {}
     facts = origin.get("facts") or {}
     return facts if origin.get("door") == "volcano" and isinstance(facts, Mapping) else {}
@@ -61,7 +64,8 @@ def phase(item: Item) -> str:
 
 
 def namespace(item: Item) -> str:
-    return facts_of(item).get("namespace") or NAMESPACE
+    written = facts_of(item).get("namespace", "")
+    return written if is_task_name(written) else NAMESPACE
 
 
 def retry_count(item: Item) -> int:
@@ -85,11 +89,22 @@ def counters(item: Item) -> dict[str, int]:
 
 def task_names(item: Item) -> Mapping[str, str]:
     """role -> task."""
+    tasks = mapping_in(facts_of(item).get("tasks"))
+    return {role: task for role, task in tasks.items() if isinstance(task, str) and is_task_name(task)}
+
+
+def mapping_in(text: str | None) -> dict[str, Any]:
+    """A fact with an inside; empty when it makes no sense."""
     try:
-        data = json.loads(facts_of(item).get("tasks") or "{}")
+        data = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    return {str(role): str(task) for role, task in data.items()} if isinstance(data, dict) else {}
+    return data if isinstance(data, dict) else {}
+
+
+def job_type(item: Item) -> str:
+    written = facts_of(item).get("job_type", "")
+    return written if _ONE_WORD.fullmatch(written) else "Batch"
 
 
 def pods(item: Item, roles: Iterable[Item]) -> list[tuple[str, str]]:
@@ -121,7 +136,7 @@ def job_table(items: Sequence[Item], *, shown: Sequence[Item], with_namespaces: 
 def _job_cells(item: Item) -> list[str]:
     count = counters(item)
     cells = [
-        *(item["name"], item["submitted_at"][:10], phase(item), facts_of(item).get("job_type") or "Batch"),
+        *(item["name"], item["submitted_at"][:10], phase(item), job_type(item)),
         *(item["replicas"], least(item), count["Pending"], count["Running"], count["Succeeded"], count["Failed"]),
         *(0, retry_count(item)),
     ]

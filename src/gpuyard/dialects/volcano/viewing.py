@@ -9,7 +9,18 @@ from typing import Any
 
 from gpuyard.dialects.volcano.commands import in_folder
 from gpuyard.dialects.volcano.quantities import show_bytes, show_milli
-from gpuyard.dialects.volcano.telling import SCHEDULER, Item, counters, facts_of, least, namespace, phase, retry_count
+from gpuyard.dialects.volcano.telling import (
+    SCHEDULER,
+    Item,
+    counters,
+    facts_of,
+    least,
+    mapping_in,
+    namespace,
+    phase,
+    retry_count,
+    task_names,
+)
 
 API_VERSION = "batch.volcano.sh/v1alpha1"
 NONE = "<none>"
@@ -34,8 +45,8 @@ def _head(item: Item, facts: Mapping[str, str]) -> list[str]:
     return [
         f"Name:       \t{item['name']}",
         f"Namespace:  \t{namespace(item)}",
-        f"Labels:     \t{facts.get('labels') or NONE}",
-        f"Annotations:\t{facts.get('annotations') or NONE}",
+        f"Labels:     \t{_told(facts.get('labels'))}",
+        f"Annotations:\t{_told(facts.get('annotations'))}",
         f"API Version:\t{API_VERSION}",
         "Kind:       \tJob",
         "Metadata:",
@@ -49,7 +60,7 @@ def _head(item: Item, facts: Mapping[str, str]) -> list[str]:
 
 
 def _spec(item: Item, file: Mapping[str, Any], facts: Mapping[str, str]) -> list[str]:
-    plugins = _json(facts.get("plugins"))
+    plugins = mapping_in(facts.get("plugins"))
     lines = [
         f"  Min Available:     \t{least(item)}",
         "  Plugins:",
@@ -58,11 +69,11 @@ def _spec(item: Item, file: Mapping[str, Any], facts: Mapping[str, str]) -> list
         f"  Scheduler Name:    \t{SCHEDULER}",
         "  Tasks:",
     ]
-    tasks, folders = _json(facts.get("tasks")), _json(facts.get("folders"))
+    tasks, folders = task_names(item), mapping_in(facts.get("folders"))
     for role in item["roles"]:
         name = role["name"]
         in_file = (file.get("roles") or {}).get(name) or file
-        task = str(tasks.get(name) or name)
+        task = tasks.get(name, name)
         lines += _task(task, role, in_file.get("ports") or [], str(folders.get(name) or ""))
         lines.append(f"        Restart Policy:   \t{_restarts(file.get('retries'))}")
     return lines
@@ -87,7 +98,7 @@ def _task(name: str, role: Item, ports: Sequence[Item], folder: str) -> list[str
     lines += ["        Annotations:", *(f"          {note}\t" for note in _POD_NOTES)]
     lines += ["        Creation Timestamp:\t0001-01-01 00:00:00 +0000 UTC", "      Spec:", "        Containers:"]
     words = [line for word in _as_written(role["command"], folder) for line in word.rstrip("\n").split("\n")]
-    lines += ["          Command:", *(f"            {word}" for word in words)]
+    lines += ["          Command:", *(f"            {_plain(word)}" for word in words)]
     lines += [f"          Image:\t{role['image'] or ''}", f"          Name: \t{name}", "          Ports:"]
     for port in ports:
         lines += [
@@ -99,7 +110,7 @@ def _task(name: str, role: Item, ports: Sequence[Item], folder: str) -> list[str
     memory = show_bytes(role["memory"]) if role["memory"] else "0"
     for what in ("Limits", "Requests"):
         lines += [f"            {what}:", f"              Cpu:   \t{cpu}", f"              Memory:\t{memory}"]
-    return [*lines, f"            Working Dir:\t{folder}", "        Image Pull Secrets:"]
+    return [*lines, f"            Working Dir:\t{_plain(folder)}", "        Image Pull Secrets:"]
 
 
 def _status(item: Item) -> list[str]:
@@ -118,7 +129,9 @@ def _events(events: Sequence[Item], ages: Sequence[str]) -> list[str]:
     rule = ["-------"] * 5
     lines = ["Events:", _EVENT.format("Type", "Reason", "Age", "Form", "Message"), _EVENT.format(*rule)]
     for event, age in zip(events, ages, strict=True):
-        lines.append(_EVENT.format(_type(event["code"]), _reason(event["code"]), age, "gpuyard", event["message"]))
+        lines.append(
+            _EVENT.format(_type(event["code"]), _reason(event["code"]), age, "gpuyard", _plain(event["message"]))
+        )
     return lines
 
 
@@ -156,13 +169,16 @@ def age(seconds: float) -> str:
     return f"{years}y{hours // 24 % 365}d" if hours < 70080 else f"{years}y"
 
 
-def _json(text: str | None) -> Mapping[str, Any]:
-    try:
-        data = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
+def _plain(text: object) -> str:
+    """On one line, without anything that a terminal obeys."""
+    return "".join(character if character.isprintable() else "�" for character in str(text))
+
+
+def _told(text: str | None) -> str:
+    """Labels as they were written down, if that makes sense."""
+    labels = {_plain(key): _plain(value) for key, value in mapping_in(text).items()}
+    return json.dumps(labels, ensure_ascii=False, separators=(",", ":")) if labels else NONE
 
 
 def _go_list(words: Any) -> str:
-    return f"[{' '.join(str(word) for word in words)}]" if isinstance(words, list) else "[]"
+    return f"[{' '.join(map(_plain, words))}]" if isinstance(words, list) else "[]"
