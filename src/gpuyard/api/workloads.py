@@ -171,7 +171,9 @@ def list_workloads(
     with caller.parts.database.read() as conn:
         found, following = rows.page(conn, filters=filters, visible_to=visibility(caller), before=cursor, limit=limit)
         seen = glasses(caller, conn, [workload.reason for workload in found])
-    return models.WorkloadPage(items=[views.workload_out(workload, seen) for workload in found], next=following)
+    page = models.WorkloadPage(items=[views.workload_out(workload, seen) for workload in found], next=following)
+    # Put into bytes here: the framework would look at every one of hundreds once more.
+    return Response(page.model_dump_json(), media_type="application/json")
 
 
 def _states(text: str | None) -> tuple[State, ...]:

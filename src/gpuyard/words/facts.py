@@ -29,6 +29,8 @@ _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 def clean(text: str) -> str:
     """Without anything that moves a cursor, changes a colour or turns the direction of writing; on one line."""
+    if text.isascii() and text.isprintable() and len(text) <= LONGEST_TEXT:
+        return " ".join(text.split())  # most are, and lists of thousands are told
     text = _ANSI.sub("", text[: LONGEST_TEXT * 10])
     shown = "".join(c if unicodedata.category(c) not in _HARMFUL else " " if c.isspace() else "" for c in text)
     shown = " ".join(shown.split())
