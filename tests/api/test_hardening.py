@@ -194,6 +194,19 @@ def test_an_upload_that_keeps_up_may_take_its_time(tmp_path_factory: pytest.Temp
         assert steady.put(f"/api/v1/workdirs/{digest}", content=slowly()).status_code == 200
 
 
+def test_a_stranger_holds_no_place_with_a_small_body_that_only_drips(fresh: Yard) -> None:
+    host, port = fresh.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=1) as connection:
+        lines = [f"Host: {host}:{port}", "Content-Type: application/json", "Content-Length: 100000"]
+        connection.sendall("\r\n".join(["POST /api/v1/login HTTP/1.1", *lines, "", "{"]).encode())
+        deadline, answer = time.monotonic() + 30, b""
+        while not answer and time.monotonic() < deadline:
+            connection.sendall(b" ")
+            with suppress(TimeoutError):
+                answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
 # --- guessing -----------------------------------------------------------------------------------------------------
 
 

@@ -87,14 +87,15 @@ class Front:
         declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared[:20]) > limit:
             raise BadInput(because(Code.TOO_LARGE, what="body", size=int(declared[:20]), limit=limit))
-        received, complete = 0, False
+        received, complete, due = 0, False, 0.0
 
         async def receive_bounded() -> Message:
-            nonlocal received, complete
+            nonlocal received, complete, due
             if complete:  # only the end of the connection is still to come, and may come late
                 return await receive()
+            due = due or asyncio.get_running_loop().time() + self._limits.body_seconds
             try:
-                async with asyncio.timeout(self._limits.body_seconds):
+                async with asyncio.timeout_at(due):  # all of it, in however many pieces it drips in
                     message = await receive()
             except TimeoutError:
                 problem = "it did not arrive in time"
