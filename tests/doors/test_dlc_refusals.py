@@ -126,6 +126,17 @@ def test_a_file_that_cannot_be_read_is_named(dlc: Dlc) -> None:
     assert text == "open bytes.params: not a text file in UTF-8"
 
 
+def test_a_file_without_end_is_not_read_to_its_end(dlc: Dlc) -> None:
+    assert refusal(dlc.run("create", "job", "--params_file", "/dev/zero"))[1].startswith("open /dev/zero: too large")
+    assert "is not a configuration" in refusal(dlc.run("get", "job", "-c", "/dev/zero"))[1]
+
+
+def test_what_a_file_says_does_not_move_the_cursor(dlc: Dlc) -> None:
+    done = submitted(dlc, PARAMS.replace("kind=PyTorchJob", "kind=\x1b[2J\x07Job"))
+    assert "\\x1b[2J\\x07Job" in refusal(done)[1]
+    assert "\x1b" not in done.err
+
+
 def test_flags_are_refused_by_their_names(dlc: Dlc) -> None:
     flags = ("--name", "x", "--kind", "BatchJob", "--command", "true", "--worker_count", "1")
     _, text = refusal(dlc.run("create", "job", *flags, "--worker_memory", "lots"))

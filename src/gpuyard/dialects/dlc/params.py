@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-MAX_BYTES = 256 * 1024
+MAX_BYTES = 64 * 1024
 GOES_ON = "\t"
 VERBATIM = frozenset({"command"})  # quotes around the whole of it may be meant for the shell
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\Z")

@@ -35,7 +35,8 @@ def file_of(given: Given) -> Path:
 def read(file: Path) -> Config | None:
     """None when there is none. Raises Failed for one that cannot be read or understood."""
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open("rb") as kept:
+            text = kept.read(params.MAX_BYTES).decode("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as problem:

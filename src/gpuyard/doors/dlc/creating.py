@@ -37,8 +37,13 @@ def run(given: Given) -> int:
 
 
 def _file(name: str) -> str:
+    """No more of it is read than the server takes."""
     try:
-        return Path(name).read_bytes().decode("utf-8-sig")
+        with Path(name).open("rb") as file:
+            data = file.read(params.MAX_BYTES + 1)
+        if len(data) > params.MAX_BYTES:
+            raise Failed(f"open {name}: too large, at most {params.MAX_BYTES // 1024} KB")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise Failed(f"open {name}: not a text file in UTF-8") from problem
     except OSError as problem:

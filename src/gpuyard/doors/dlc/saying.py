@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 
+from gpuyard.dialects.dlc.tables import plain
 from gpuyard.sdk.errors import YardApiError
 
 BAD_REQUEST, UNAUTHORIZED, NOT_FOUND, UNAVAILABLE = 400, 401, 404, 503
@@ -24,16 +25,16 @@ def new_request_id() -> str:
 
 
 def ok(text: str) -> None:
-    print(f"[OK] {text}")
+    print(f"[OK] {plain(text)}")
 
 
 def warn(text: str) -> None:
     """Beside the output, so that programs that read it are not disturbed."""
-    print(f"[WARN] {text}", file=sys.stderr)
+    print(f"[WARN] {plain(text)}", file=sys.stderr)
 
 
 def failed(text: str, code: int, request_id: str = "") -> None:
-    print(f"[FAILED] code: {code}, {text} request id: {request_id or new_request_id()}", file=sys.stderr)
+    print(f"[FAILED] code: {code}, {plain(text)} request id: {request_id or new_request_id()}", file=sys.stderr)
 
 
 def failure_of(refusal: YardApiError) -> Failed:
