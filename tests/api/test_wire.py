@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -23,12 +24,7 @@ class Impatient(CarefulProtocol):
     """Gives a head half a second, and holds two large answers and a half for slow readers."""
 
     most_untaken = len(LARGE) * 5 // 2
-
-    def _expect_head(self) -> None:
-        super()._expect_head()
-        assert self._head_timer is not None
-        self._head_timer.cancel()
-        self._head_timer = self.loop.call_later(0.5, self._give_up)
+    patience = 0.5
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +99,22 @@ def test_an_endless_head_is_refused_long_before_it_fills_the_memory(port: int, s
 def test_a_large_body_after_a_small_head_is_no_head(port: int) -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n"
     assert b"405" in ask(port, head + b"x" * 1_000_000)
+
+
+def test_a_body_that_drips_on_after_the_answer_holds_no_place(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=0.05) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                connection.sendall(b"x")
+                if not connection.recv(65536):
+                    return
+            except TimeoutError:
+                continue
+            except (ConnectionResetError, BrokenPipeError):
+                return
+    raise AssertionError("it is still waited for")
 
 
 def test_answers_that_nobody_takes_do_not_fill_the_memory_and_those_who_read_get_theirs(port: int) -> None:

@@ -35,7 +35,10 @@ class CarefulProtocol(HttpToolsProtocol):
 
     most_untaken: ClassVar[int] = 128 << 20
     """Bytes of answers that wait for their readers, over all connections. Beyond it the slowest readers are let go."""
+    patience: ClassVar[float] = HEAD_SECONDS
+    """For a head; and, once a request is answered early, for the rest of a body that nobody will read."""
     _full_since: float | None = None
+    _rest_timer: asyncio.TimerHandle | None = None
     _head_is_due = True
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
@@ -49,6 +52,7 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
+        self._rest_came()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -87,10 +91,24 @@ class CarefulProtocol(HttpToolsProtocol):
         self._head_came()
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:
+            self._rest_timer = self.loop.call_later(self.patience, self.transport.close)
+
+    def on_message_complete(self) -> None:
+        self._rest_came()
+        super().on_message_complete()
+
+    def _rest_came(self) -> None:
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
+            self._rest_timer = None
+
     def _expect_head(self) -> None:
         self._head_came()
         self._head_is_due, self._head_bytes = True, 0
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+        self._head_timer = self.loop.call_later(self.patience, self._give_up)
 
     def _head_came(self) -> None:
         self._head_is_due = False
