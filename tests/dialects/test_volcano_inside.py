@@ -91,6 +91,23 @@ def test_mpi_tells_the_workers_to_the_master_only() -> None:
     assert seen_by(workload, "mpiworker").env == ()
 
 
+def test_what_is_common_to_all_replicas_of_a_job_is_made_once() -> None:
+    workload = a_workload(tasks={"ps": ("ps", 1), "worker": ("worker", 999)}, svc=[], tensorflow=[])
+    first, other = seen_by(workload, "worker", 0), seen_by(workload, "worker", 998)
+    assert first.files is other.files
+    assert dict(first.env)["VC_WORKER_HOSTS"] is dict(other.env)["VC_WORKER_HOSTS"]
+
+
+def test_of_very_many_replicas_the_hosts_are_not_listed() -> None:
+    workload = a_workload(tasks={"master": ("master", 1), "worker": ("worker", 1000)}, svc=[], pytorch=[])
+    seen = seen_by(workload, "worker", 999)
+    assert seen.files == ()
+    assert set(dict(seen.env)) == {
+        *("VC_MASTER_NUM", "VC_WORKER_NUM", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+    }
+    assert seen.aliases == ("train-worker-999", "train-worker-999.train")
+
+
 def test_the_table_of_doors_leads_here() -> None:
     workload = a_workload(env=[])
     id = ReplicaId(workload.id, 1, "worker", 0)

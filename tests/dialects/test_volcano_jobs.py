@@ -234,6 +234,11 @@ def test_env_is_taken_and_what_comes_from_elsewhere_is_named() -> None:
     assert list(unused(found).values()) == ["door.unused.secrets"]
 
 
+def test_hosts_of_very_many_replicas_are_not_listed_and_that_is_said() -> None:
+    found = brought(job({"plugins": {"svc": []}, "minAvailable": 1001}, replicas=1001))
+    assert unused(found) == {"spec.plugins.svc": "door.unused.many_hosts"}
+
+
 def test_what_the_platform_decides_is_named_unless_it_says_what_happens_anyway() -> None:
     said = {"imagePullPolicy": "IfNotPresent", "ports": [{"containerPort": 80, "protocol": "TCP"}]}
     assert brought(pod(said, schedulerName="volcano")).unused == ()

@@ -37,6 +37,8 @@ def read_crd(data: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
     found.tasks = _tasks(spec, found, notes)
     found.priority_class = notes.text(spec.get("priorityClassName"), ("spec", "priorityClassName"))
     _check_mpi(found, notes)
+    if "svc" in found.plugins and sum(task.replicas for task in found.tasks) > inside.MOST_HOSTS:
+        notes.leave_out(("spec", "plugins", "svc"), "door.unused.many_hosts")
     _name_the_unused(spec, notes)
     _read_metadata(meta, found, notes)
     return gather(notes.text(meta.get("name"), ("metadata", "name")), ("metadata", "name"), found, notes)

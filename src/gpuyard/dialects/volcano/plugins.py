@@ -74,6 +74,3 @@ class Task:
     name: str
     replicas: int
     role: str = ""
-
-    def hosts(self, job: str) -> list[str]:
-        return [f"{job}-{self.name}-{index}.{job}" for index in range(self.replicas)]
