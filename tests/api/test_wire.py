@@ -6,10 +6,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -27,23 +29,40 @@ class Impatient(CarefulProtocol):
     patience = 0.5
 
 
+class Small(CarefulProtocol):
+    """Has eight places."""
+
+    most = staticmethod(lambda: 8)
+
+
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
+    with serving(Impatient) as port:
+        yield port
+
+
+@contextmanager
+def serving(protocol: type[CarefulProtocol]) -> Iterator[int]:
     async def answer(request: object) -> PlainTextResponse:
         return PlainTextResponse("fine")
 
     async def large(request: object) -> Response:
         return Response(LARGE)
 
-    app = Starlette(routes=[Route("/", answer), Route("/large", large)])
+    async def taken(request: Request) -> Response:
+        return PlainTextResponse(str(len(await request.body())))
+
+    app = Starlette(routes=[Route("/", answer), Route("/large", large), Route("/taken", taken, methods=["POST"])])
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, http=Impatient, ws="none", log_level="critical", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, http=protocol, ws="none", log_level="critical", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    yield listener.getsockname()[1]
-    server.should_exit = True
-    thread.join()
-    listener.close()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
 
 
 def ask(port: int, *pieces: bytes) -> bytes:
@@ -127,6 +146,26 @@ def test_answers_that_nobody_takes_do_not_fill_the_memory_and_those_who_read_get
             connection.close()
     assert not whole[0], "the slowest had to go"
     assert whole[-1], "the last one was waited for"
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        b"GET / HT",
+        b"POST /taken HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx",
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+def test_who_takes_all_places_and_asks_nothing_loses_them_to_those_from_elsewhere(beginning: bytes) -> None:
+    with serving(Small) as port, ExitStack() as stack:
+        for _ in range(20):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            with suppress(ConnectionResetError, BrokenPipeError):
+                one.sendall(beginning)
+        other = stack.enter_context(socket.create_connection(("127.0.0.1", port), 30, ("127.0.0.2", 0)))
+        other.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert rest(other).endswith(b"fine")
 
 
 def test_half_of_the_open_files_are_kept_for_the_platform_itself() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+from collections import Counter
 from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -37,6 +38,8 @@ class CarefulProtocol(HttpToolsProtocol):
     """Bytes of answers that wait for their readers, over all connections. Beyond it the slowest readers are let go."""
     patience: ClassVar[float] = HEAD_SECONDS
     """For a head; and, once a request is answered early, for the rest of a body that nobody will read."""
+    most = staticmethod(most_connections)
+    _made_at = 0.0
     _full_since: float | None = None
     _rest_timer: asyncio.TimerHandle | None = None
     _head_is_due = True
@@ -45,10 +48,26 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > most_connections():
-            transport.abort()
-            return
+        self._made_at = self.loop.time()
         self._expect_head()
+        if len(self.connections) > self.most():
+            self._make_room()
+
+    @property
+    def _asks_nothing(self) -> bool:
+        """Nobody works on an answer for it: its request has not come yet, not wholly, or is answered."""
+        return self._head_is_due or self.cycle is None or self.cycle.more_body or self.cycle.response_complete
+
+    def _make_room(self) -> None:
+        """One that asks nothing has to go, the oldest of the address that has most of them: whoever fills all places
+        loses them again to those who come from elsewhere."""
+        there = [one for one in self.connections if isinstance(one, CarefulProtocol) and one._asks_nothing]
+        by_address = Counter(one.client[0] if one.client else "" for one in there)
+        crowded = by_address.most_common(1)[0][0]
+        from_there = [one for one in there if (one.client[0] if one.client else "") == crowded]
+        oldest = min(from_there, key=lambda one: one._made_at)
+        self.connections.discard(oldest)
+        oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
