@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 from tests.console.visits import Visits
-from tests.platforms import Platform, a_platform
+from tests.platforms import Platform
+
+from gpuyard import Client
 
 OWN, NEXT = "a long enough secret", "another long secret"
 
 
 @pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with a_platform(tmp_path_factory.mktemp("yard"), "process", "--simulate-cards", "8") as yard:
-        for language in ("en", "zh"):
-            yard.good("user", "create", f"ann_{language}", "--password-stdin", stdin=OWN)
-        yield yard
+def yard(machine: Platform) -> Platform:
+    with Client(data=machine.data) as owner:
+        for name in ("ann_en", "ann_zh", "carl"):
+            owner.create_user(name, password=OWN)
+    return machine
 
 
 def test_a_token_is_shown_once_works_and_is_taken_back(
@@ -28,7 +30,7 @@ def test_a_token_is_shown_once_works_and_is_taken_back(
 ) -> None:
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(yard.url, f"ann_{language}", OWN, "/account?tab=tokens")
+    visit.enter(yard.url, f"ann_{language}", OWN, "/account?tab=tokens")
     page.get_by_label(say("What it is for", "用途")).fill("<b>nightly</b>")
     page.get_by_role("button", name=say("Make a token", "创建令牌")).click()
     secret = page.get_by_text(re.compile(r"^yard_[\w-]{20,}$")).inner_text()
@@ -52,7 +54,7 @@ def test_a_key_that_is_none_is_refused_at_the_field_and_a_real_one_is_kept(
     visit = visits(language)
     visit.expected.append(re.compile("400"))
     page, say = visit.page, visit.say
-    visit.log_in(yard.url, f"ann_{language}", OWN, "/account?tab=keys")
+    visit.enter(yard.url, f"ann_{language}", OWN, "/account?tab=keys")
     field = page.get_by_label(say("Public key", "公钥"))
     field.fill("ssh-rsa nonsense")
     page.get_by_role("button", name=say("Add the key", "添加密钥")).click()
@@ -68,17 +70,16 @@ def test_a_key_that_is_none_is_refused_at_the_field_and_a_real_one_is_kept(
 
 
 def test_another_password_is_chosen_and_all_other_logins_end(yard: Platform, visits: Callable[..., Visits]) -> None:
-    yard.good("user", "create", "carl", "--password-stdin", stdin=OWN)
     elsewhere, here = visits(), visits()
     for visit in (elsewhere, here):
         visit.expected.append(re.compile("401|400"))
-        visit.log_in(yard.url, "carl", OWN, "/account?tab=password")
+        visit.enter(yard.url, "carl", OWN, "/account?tab=password")
         visit.is_inside()
     page = here.page
     for label, text in (("Present password", "wrong"), ("New password", NEXT), ("New password, once more", NEXT)):
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("button", name="Change the password").click()
-    expect(page.get_by_role("alert").first).to_be_visible()
+    expect(page.get_by_text("This is not your present password.")).to_be_visible()
     expect(page.get_by_label("New password", exact=True)).to_have_value(NEXT)
     page.get_by_label("Present password").fill(OWN)
     page.get_by_role("button", name="Change the password").click()
@@ -93,7 +94,7 @@ def test_language_and_theme_are_kept_and_leaving_leads_to_the_login(
 ) -> None:
     visit = visits(width=400, height=800)
     page = visit.page
-    visit.log_in(yard.url, "ann_en", OWN, "/account")
+    visit.enter(yard.url, "ann_en", OWN, "/account")
     content = page.get_by_role("main")
     content.get_by_text("Dark", exact=True).click()
     content.get_by_text("中文", exact=True).click()

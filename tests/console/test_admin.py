@@ -61,7 +61,7 @@ def row(page: Page, text: str) -> Locator:
 
 def still(visit: Visits, name: str) -> None:
     """A picture after what comes in has come to rest."""
-    visit.page.wait_for_timeout(500)
+    visit.page.wait_for_function("document.getAnimations().every(one => one.playState !== 'running')")
     visit.picture(name)
 
 
@@ -71,7 +71,7 @@ def test_an_admin_changes_a_quota_live(team: Team, visits: Callable[..., Visits]
     wait_until(lambda: [job.refresh().state for job in jobs].count("running") == 2)
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(team.url, "ada", OWN, "/admin/groups?group=vision")
+    visit.enter(team.url, "ada", OWN, "/admin/groups?group=vision")
     drawer = page.get_by_role("dialog")
     cards = say("NVIDIA cards", "NVIDIA 卡")
     limit = drawer.get_by_label(say(f"Limit of {cards}", f"{cards} 的限额"))
@@ -107,7 +107,7 @@ def test_an_admin_stops_many_at_once_and_is_told_of_each(
         team.yard.wait_for(job.id, "running")
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(team.url, "ada", OWN, f"/admin/workloads?search=batch-{language}")
+    visit.enter(team.url, "ada", OWN, f"/admin/workloads?search=batch-{language}")
     expect(page.get_by_role("button", name=say("Stop", "停止"), exact=True)).to_be_disabled()
     for name in names:
         row(page, name).get_by_role("checkbox").check()
@@ -138,7 +138,7 @@ def test_an_admin_stops_many_at_once_and_is_told_of_each(
 def test_an_admin_closes_a_node_and_opens_it_again(team: Team, visits: Callable[..., Visits], language: str) -> None:
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(team.url, "ada", OWN, "/admin/nodes")
+    visit.enter(team.url, "ada", OWN, "/admin/nodes")
     name = "sim-07"
     page.get_by_role("button", name=f"{say('Cordon', '停用节点')}: {name}", exact=True).click()
     dialog = page.get_by_role("dialog")
@@ -156,7 +156,7 @@ def test_a_node_shows_who_is_on_which_card_and_takes_labels(team: Team, visits: 
     node = team.yard.wait_for(job.id, "running")["attempts"][-1]["replicas"][0]["node"]
     visit = visits()
     page = visit.page
-    visit.log_in(team.url, "ada", OWN, f"/admin/nodes?node={node}")
+    visit.enter(team.url, "ada", OWN, f"/admin/nodes?node={node}")
     cards = page.get_by_role("table", name=f"Cards of {node}")
     expect(cards.get_by_role("row").filter(has_text="on-a-card")).to_contain_text("ann")
     page.get_by_role("button", name=f"Labels of {node}").click()
@@ -180,7 +180,7 @@ def test_someone_new_gets_a_password_that_is_shown_once(
 ) -> None:
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(team.url, "ada", OWN, "/admin/users")
+    visit.enter(team.url, "ada", OWN, "/admin/users")
     add = say("Add user", "添加用户")
     page.get_by_role("button", name=add).click()
     dialog = page.get_by_role("dialog")
@@ -213,7 +213,7 @@ def test_a_group_is_merged_after_a_look_at_what_comes_of_it(team: Team, visits: 
     team.admin.create_group("old-vision", quota={"nvidia": 4})
     visit = visits()
     page = visit.page
-    visit.log_in(team.url, "ada", OWN, "/admin/groups?group=old-vision")
+    visit.enter(team.url, "ada", OWN, "/admin/groups?group=old-vision")
     drawer = page.get_by_role("dialog").first
     choose(page, "Add a member", "bob")
     expect(drawer.get_by_role("button", name="Remove bob from the group")).to_be_visible()
@@ -230,7 +230,7 @@ def test_a_group_is_merged_after_a_look_at_what_comes_of_it(team: Team, visits: 
 def test_a_policy_is_tried_before_it_is_set(team: Team, visits: Callable[..., Visits]) -> None:
     visit = visits()
     page = visit.page
-    visit.log_in(team.url, "ada", OWN, "/admin/policy")
+    visit.enter(team.url, "ada", OWN, "/admin/policy")
     half_life = page.get_by_label("Past use counts half after")
     set_it = page.get_by_role("button", name="Set", exact=True)
     half_life.fill("soon")
@@ -247,7 +247,7 @@ def test_a_policy_is_tried_before_it_is_set(team: Team, visits: Callable[..., Vi
     wait_until(lambda: team.admin.policy()["order"]["half_life"] == "3d")
     page.get_by_text("YAML", exact=True).click()
     text = page.get_by_label("The whole policy as YAML")
-    expect(text).to_have_value(re.compile("half_life: 3d"))
+    expect(text).to_contain_text("half_life: 3d")
     text.fill("order: [")
     expect(page.get_by_role("alert").filter(has_text="This is no YAML")).to_be_visible()
     expect(set_it).to_be_disabled()
@@ -259,7 +259,7 @@ def test_the_audit_trail_is_whole_and_searched(team: Team, visits: Callable[...,
     team.admin.uncordon("sim-03")
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(team.url, "ada", OWN, "/admin/audit")
+    visit.enter(team.url, "ada", OWN, "/admin/audit")
     expect(page.get_by_text(say("lines are as they were written", "记录与写入时一致"))).to_be_visible()
     page.get_by_label(say("Object", "对象"), exact=True).fill("sim-03")
     page.get_by_label(say("Object", "对象"), exact=True).press("Enter")
@@ -277,7 +277,7 @@ def test_a_lead_sees_their_group_divides_what_it_has_and_nothing_more(
     foreign = team.admin.submit(name="foreign", command="x", group="speech", env=LONG)
     visit = visits(width=400, height=800)
     page = visit.page
-    visit.log_in(team.url, "lea", OWN, "/admin/workloads")
+    visit.enter(team.url, "lea", OWN, "/admin/workloads")
     expect(row(page, "led").first).to_be_visible()
     expect(page.get_by_text("foreign")).to_have_count(0)
     visit.picture("admin-lead-workloads")

@@ -13,6 +13,7 @@ from tests.platforms import Platform, a_platform
 
 from gpuyard import Client, Job
 
+OFTEN = "sample_seconds = 0.5\n"
 PASSWORD = "a long enough secret"
 # Every line is a progress bar, a colour or a number; one of them tries to be more than text.
 TALK = """
@@ -28,7 +29,7 @@ echo finished
 
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with a_platform(tmp_path_factory.mktemp("jobs"), "process", "--simulate-cards", "8") as yard:
+    with a_platform(tmp_path_factory.mktemp("jobs"), "process", "--simulate-cards", "8", settings=OFTEN) as yard:
         yield yard
 
 
@@ -52,7 +53,7 @@ def ada(yard: Platform, work: Client, visits: Callable[..., Visits], language: s
 
 
 def entered(yard: Yard, visit: Visits) -> Visits:
-    visit.log_in(yard.url, "ada", PASSWORD, "/jobs")
+    visit.enter(yard.url, "ada", PASSWORD, "/jobs")
     expect(visit.page.get_by_role("heading", level=1, name=visit.say("Jobs", "任务"))).to_be_visible()
     return visit
 
@@ -200,19 +201,59 @@ def test_a_job_is_paused_resumed_and_shared_from_its_page(yard: Platform, ada: V
     ada.picture("job-timeline")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_every_page_of_jobs_fits_a_narrow_screen(
-    yard: Platform, work: Client, visits: Callable[..., Visits], dark: bool
-) -> None:
-    visit = entered(yard, visits("zh" if dark else "en", width=400, height=800, dark=dark))
+def test_every_page_of_jobs_fits_a_narrow_screen(yard: Platform, work: Client, visits: Callable[..., Visits]) -> None:
+    visit = entered(yard, visits(width=400, height=800))
     page = visit.page
     job = work.submit(name="narrow", command=["echo", "x" * 300], cards=1).wait()
     pages = ["/jobs?whose=all", "/jobs/new", "/jobs/new?as=yaml"]
-    tabs = ["overview", "why", "logs"]
-    look = "dark" if dark else "light"
-    for path in [*pages, *(f"/jobs/{job.id}?tab={tab}" for tab in tabs)]:
+    looks = [("light", "en"), ("dark", "zh")]
+    for path in [*pages, *(f"/jobs/{job.id}?tab={tab}" for tab in ("overview", "why", "logs"))]:
         page.goto(yard.url + path)
-        expect(page.get_by_role("heading", level=1)).to_be_visible()
-        expect(page.locator("main [aria-busy=true]")).to_have_count(0)
-        visit.picture(f"narrow-{look}-{re.sub(r'[^a-z]+', '-', path.replace(job.id, 'id')).strip('-')}")
-        assert no_sideways(page), path
+        for look, language in looks:
+            visit.see(400, 800, dark=look == "dark")
+            visit.speak(language)
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+            expect(page.locator("main [aria-busy=true]")).to_have_count(0)
+            visit.picture(f"narrow-{look}-{re.sub(r'[^a-z]+', '-', path.replace(job.id, 'id')).strip('-')}")
+            assert no_sideways(page), (path, look)
+        looks.reverse()
+
+
+def test_a_terminal_leads_into_a_running_replica(work: Client, yard: Platform, visits: Callable[..., Visits]) -> None:
+    visit = visits()
+    page = visit.page
+    job = work.submit(name="inside", command="cd /tmp; sleep 600", cards=1)
+    yard.wait_for(job.id, "running")
+    visit.enter(yard.url, "ada", PASSWORD, f"/jobs/{job.id}")
+    page.get_by_role("tab", name="Terminal").click()
+    expect(page).to_have_url(re.compile("tab=terminal"))
+    inside = page.frame_locator("iframe.inside-frame")
+    expect(inside.locator(".xterm-rows")).to_contain_text(re.compile("[#$]"))
+    inside.locator(".xterm-helper-textarea").focus()
+    page.keyboard.insert_text("echo $YARD_ROLE-$((40 + 2))-$YARD_INDEX")
+    page.keyboard.press("Enter")
+    expect(inside.locator(".xterm-rows")).to_contain_text("worker-42-0")
+    visit.picture("job-terminal")
+    job.stop()
+    expect(page.get_by_text("stopped").first).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text("A terminal opens while it runs.")
+
+
+def test_usage_charts_show_what_a_job_uses_and_the_list_how_far_it_is(
+    work: Client, yard: Platform, visits: Callable[..., Visits]
+) -> None:
+    visit = visits()
+    page = visit.page
+    command = 'sleep 1; echo 120 >"$YARD_BEACON"; while :; do :; done'
+    job = work.submit(name="busy", command=command, cards=2, cpu=1, preemptible=True)
+    yard.wait_for(job.id, "running")
+    visit.enter(yard.url, "ada", PASSWORD, f"/jobs/{job.id}?tab=usage")
+    cores = page.locator("section", has=page.get_by_role("img", name="Cores used"))
+    expect(cores.locator("canvas")).to_be_visible()
+    expect(cores).to_contain_text(re.compile(r"highest: (0\.[2-9]|[1-9])"))
+    memory = page.locator("section", has=page.get_by_role("img", name="Memory used"))
+    expect(memory).to_contain_text(re.compile(r"highest: [1-9][0-9.]* [kKMG]"))
+    visit.picture("job-usage")
+    page.goto(yard.url + "/jobs?search=busy")
+    expect(page.get_by_role("row").filter(has_text="busy")).to_contain_text("step 120")
+    job.stop()

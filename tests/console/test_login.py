@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import expect
 from tests.console.visits import Visits
-from tests.platforms import Platform, a_platform
+from tests.platforms import Platform
+
+from gpuyard import Client
 
 OWN = "a long enough secret"
 
 
-@pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with a_platform(tmp_path_factory.mktemp("yard"), "process", "--simulate-cards", "8") as yard:
-        yield yard
-
-
 def test_someone_new_chooses_a_password_before_anything_else(
-    yard: Platform, visits: Callable[..., Visits], language: str
+    machine: Platform, visits: Callable[..., Visits], language: str
 ) -> None:
-    given = json.loads(yard.good("user", "create", f"new{language}", "-o", "json"))["password"]
+    with Client(data=machine.data) as owner:
+        given = str(owner.create_user(f"new{language}").password)
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(yard.url, f"new{language}", given)
+    visit.log_in(machine.url, f"new{language}", given)
     page.get_by_label(say("The password you were given", "你收到的密码")).fill(given)
     page.get_by_label(say("New password", "新密码"), exact=True).fill("short")
     page.get_by_label(say("New password, once more", "再次输入新密码")).fill(OWN)
@@ -38,10 +33,10 @@ def test_someone_new_chooses_a_password_before_anything_else(
     visit.is_inside()
 
 
-def test_a_wrong_password_is_told_and_what_was_typed_stays(yard: Platform, visits: Callable[..., Visits]) -> None:
+def test_a_wrong_password_is_told_and_what_was_typed_stays(machine: Platform, visits: Callable[..., Visits]) -> None:
     visit = visits()
     visit.expected.append(re.compile("401"))
-    visit.log_in(yard.url, "nobody", "wrong password")
+    visit.log_in(machine.url, "nobody", "wrong password")
     expect(visit.page.get_by_role("alert")).to_be_visible()
     expect(visit.page.get_by_label("Name")).to_have_value("nobody")
     visit.picture("wrong-password")

@@ -70,7 +70,7 @@ def test_the_whole_is_counted_drawn_and_told_in_both_languages(
 ) -> None:
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(team.url, "ann", OWN)
+    visit.enter(team.url, "ann", OWN)
     expect(page.locator("canvas[data-drawn]")).to_be_visible()
     expect(page.locator("[data-tile=used] dd")).to_have_text("10")
     assert tile(page, "nodes") == str(NODES)
@@ -93,7 +93,7 @@ def test_a_card_tells_whose_work_is_on_it_by_keyboard_and_leads_there(
 ) -> None:
     visit = visits()
     page = visit.page
-    visit.log_in(team.url, "ann", OWN)
+    visit.enter(team.url, "ann", OWN)
     picture = page.get_by_role("listbox")
     picture.focus()
     heard = page.locator("#card-marked")
@@ -113,7 +113,7 @@ def test_a_card_tells_whose_work_is_on_it_by_keyboard_and_leads_there(
 def test_somebody_elses_work_has_no_name_in_picture_table_and_queue(team: Team, visits: Callable[..., Visits]) -> None:
     visit = visits()
     page = visit.page
-    visit.log_in(team.url, "bob", OWN, "/?as=table")
+    visit.enter(team.url, "bob", OWN, "/?as=table")
     expect(page.get_by_role("link", name="speech-model")).to_be_visible()
     expect(page.get_by_text("somebody else's work").first).to_be_visible()
     expect(page.get_by_text("training")).to_have_count(0)
@@ -124,7 +124,7 @@ def test_somebody_elses_work_has_no_name_in_picture_table_and_queue(team: Team, 
 def test_the_picture_follows_what_happens_without_a_reload(team: Team, visits: Callable[..., Visits]) -> None:
     visit = visits(dark=True)
     page = visit.page
-    visit.log_in(team.url, "bob", OWN, "/?by=health")
+    visit.enter(team.url, "bob", OWN, "/?by=health")
     expect(page.locator("[data-tile=used] dd")).to_have_text("10")
     drawn = page.locator("canvas").get_attribute("data-drawn")
     more = team.bob.submit(name="more", command="x", cards=4, env=LONG)
@@ -142,7 +142,7 @@ def test_the_picture_follows_what_happens_without_a_reload(team: Team, visits: C
 def test_an_owners_cards_stand_out_and_the_view_is_in_the_address(team: Team, visits: Callable[..., Visits]) -> None:
     visit = visits(width=400, height=800)
     page = visit.page
-    visit.log_in(team.url, "ada", OWN)
+    visit.enter(team.url, "ada", OWN)
     ann = page.get_by_role("button", name="ann", exact=False).filter(has_text="ann 8")
     ann.click()
     expect(ann).to_have_attribute("aria-pressed", "true")

@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.cli.yard import Yard, wait_until
+from tests.cli.yard import wait_until
 from tests.console.conftest import PICTURES
 from tests.console.visits import Visits
-from tests.platforms import Platform, a_platform
+from tests.platforms import a_platform
+
+from gpuyard import Client, Job
 
 SHOWN = Path(os.environ.get("YARD_PICTURES", PICTURES))
 OWN = "a long enough secret"
@@ -42,39 +44,35 @@ WAITING = (
 
 @dataclass
 class Team:
-    yard: Platform
-    people: dict[str, Yard]
+    url: str
     waiting: dict[str, str]
-
-    @property
-    def url(self) -> str:
-        return self.yard.url
 
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     folder = tmp_path_factory.mktemp("yard")
-    with a_platform(folder, "simulated", "--nodes", "12x8:A100,6x8:H100,2x8:ascend") as yard:
+    with (
+        a_platform(folder, "simulated", "--nodes", "12x8:A100,6x8:H100,2x8:ascend") as yard,
+        Client(data=yard.data) as owner,
+        ExitStack() as stack,
+    ):
         people = {}
         for group, members in TEAM.items():
-            yard.good("group", "create", group, "--quota", "nvidia=64", "--guarantee", "nvidia=32")
+            owner.create_group(group, quota={"nvidia": 64}, guarantees={"nvidia": 32})
             for member in members:
-                role = "lead" if member == members[0] else "member"
-                yard.good("user", "create", member, "--role", role, "--group", group, "--password-stdin", stdin=OWN)
-                made = json.loads(yard.good("token", "create", "for pictures", "--user", member, "-o", "json"))
-                people[member] = yard.as_user(made["token"])
-        people["ann"].good("env", "create", "notebooks", "--cards", "1", "--cpu", "8", "--memory", "32G", "--detach")
-        for work in WORK:
-            submit(people, *work)
-        waiting = {work[1]: submit(people, *work) for work in WAITING}
-        yard.good("nodes", "cordon", yard.json("nodes")[5]["name"])
-        wait_until(lambda: len(yard.json("ls", "--state", "running")) >= len(WORK) - 1)
-        yield Team(yard, people, waiting)
+                owner.create_user(member, password=OWN, group=group, role="lead" if member == members[0] else "member")
+                token = owner.create_token("for pictures", user=member).token
+                people[member] = stack.enter_context(Client(yard.url, token))
+        people["ann"].create_env("notebooks", cards=1, cpu=8, memory="32G")
+        running = [submit(people, *work) for work in WORK]
+        waiting = {work[1]: submit(people, *work).id for work in WAITING}
+        owner.cordon(owner.nodes()[5].name)
+        wait_until(lambda: sum(job.refresh().state == "running" for job in running) >= len(WORK) - 1)
+        yield Team(yard.url, waiting)
 
 
-def submit(people: dict[str, Yard], owner: str, name: str, cards: int, replicas: int, model: str) -> str:
-    options = ("--cards", str(cards), "--replicas", str(replicas), "--model", model, "--name", name)
-    return people[owner].good("run", "--detach", *options, "--", "sleep", "86400")
+def submit(people: dict[str, Client], owner: str, name: str, cards: int, replicas: int, model: str) -> Job:
+    return people[owner].submit(name=name, cards=cards, replicas=replicas, models=[model], command="sleep 86400")
 
 
 def shown(visit: Visits, name: str) -> None:
@@ -89,7 +87,7 @@ def test_the_overview_and_a_job_that_waits_are_pictured(
     team: Team, visits: Callable[..., Visits], language: str
 ) -> None:
     visit = visits(language, width=1280, height=860)
-    visit.log_in(team.url, "ann", OWN)
+    visit.enter(team.url, "ann", OWN)
     expect(visit.page.locator("canvas[data-drawn]")).to_be_visible()
     shown(visit, "overview")
     visit.page.goto(f"{team.url}/jobs/{team.waiting['clip-pretrain']}?tab=why")

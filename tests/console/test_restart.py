@@ -33,7 +33,7 @@ def test_a_half_filled_form_survives_the_death_of_the_server(
     visit = visits(language)
     visit.expected.append(re.compile(r"ERR_|net::|50[0-9]"))  # the browser tells of every connection that was cut
     page, say = visit.page, visit.say
-    visit.log_in(yard.url, "ann", OWN, "/envs/new")
+    visit.enter(yard.url, "ann", OWN, "/envs/new")
     page.locator("#env-name").fill(f"kept_{language}")
     page.locator("#env-memory").fill("1")
     outlook = page.get_by_role("region", name=say("What will happen", "创建后会怎样"))

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Locator, expect
 from tests.console.visits import PATIENCE_MS, Visits
-from tests.platforms import Platform, a_platform
+from tests.platforms import Platform
+
+from gpuyard import Client
 
 OWN = "a long enough secret"
 
 
-@pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with a_platform(tmp_path_factory.mktemp("yard"), "process", "--simulate-cards", "8") as yard:
-        yield yard
+def person(machine: Platform, name: str) -> None:
+    with Client(data=machine.data) as owner:
+        owner.create_user(name, password=OWN)
 
 
 def steps(visit: Visits) -> Locator:
@@ -24,13 +24,13 @@ def steps(visit: Visits) -> Locator:
 
 
 def test_three_clicks_lead_from_the_login_to_a_finished_example(
-    yard: Platform, visits: Callable[..., Visits], language: str
+    machine: Platform, visits: Callable[..., Visits], language: str
 ) -> None:
     name = f"first_{language}"
-    yard.good("user", "create", name, "--password-stdin", stdin=OWN)
+    person(machine, name)
     visit = visits(language)
     page, say = visit.page, visit.say
-    visit.log_in(yard.url, name, OWN)  # the first click
+    visit.log_in(machine.url, name, OWN)  # the first click
     shown = steps(visit)
     visit.picture("tour-begin")
     shown.get_by_role("button", name=say("Run an example", "运行示例")).click()  # the second
@@ -51,10 +51,10 @@ def test_three_clicks_lead_from_the_login_to_a_finished_example(
     expect(steps(visit)).to_have_count(0)
 
 
-def test_who_wants_none_of_it_is_not_asked_again(yard: Platform, visits: Callable[..., Visits]) -> None:
-    yard.good("user", "create", "knows", "--password-stdin", stdin=OWN)
+def test_who_wants_none_of_it_is_not_asked_again(machine: Platform, visits: Callable[..., Visits]) -> None:
+    person(machine, "knows")
     visit = visits(width=400, height=800)
-    visit.log_in(yard.url, "knows", OWN)
+    visit.enter(machine.url, "knows", OWN)
     steps(visit).get_by_role("button", name="Not now").click()
     expect(steps(visit)).to_have_count(0)
     visit.page.reload()
