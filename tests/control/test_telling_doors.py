@@ -29,7 +29,7 @@ def requests_of(workload: Workload, env: tuple[tuple[str, str], ...] = ()) -> li
 
 def test_every_replica_knows_the_names_of_all_and_is_known_by_its_own() -> None:
     workload = a_workload()
-    found = tell(workload, requests_of(workload), makes_rooms=True)
+    found = list(tell(workload, requests_of(workload), makes_rooms=True))
     ranks = [dict(request.env)["RANK"] for request in found]
     assert sorted(ranks) == ["0", "1", "2"]
     master = dict(found[0].env)["MASTER_ADDR"]
@@ -39,14 +39,14 @@ def test_every_replica_knows_the_names_of_all_and_is_known_by_its_own() -> None:
 
 def test_without_rooms_names_become_an_address_that_works() -> None:
     workload = a_workload()
-    found = tell(workload, requests_of(workload), makes_rooms=False)
+    found = list(tell(workload, requests_of(workload), makes_rooms=False))
     assert {dict(request.env)["MASTER_ADDR"] for request in found} == {"127.0.0.1"}
     assert not any(request.aliases or request.peers for request in found)
 
 
 def test_the_jobs_own_variables_win() -> None:
     workload = a_workload()
-    found = tell(workload, requests_of(workload, (("MASTER_PORT", "1"),)), makes_rooms=True)
+    found = list(tell(workload, requests_of(workload, (("MASTER_PORT", "1"),)), makes_rooms=True))
     assert [dict(request.env)["MASTER_PORT"] for request in found] == ["1", "1", "1"]
     assert [name for name, _ in found[0].env].count("MASTER_PORT") == 1
 
@@ -54,7 +54,7 @@ def test_the_jobs_own_variables_win() -> None:
 def test_our_own_jobs_are_told_nothing_more() -> None:
     workload = Workload("jaaaaaaaaa", "ann", "vision", Spec("a", (RoleSpec("worker", ("true",)),)), 1.0)
     requests = requests_of(workload)
-    assert tell(workload, requests, makes_rooms=True) == requests
+    assert list(tell(workload, requests, makes_rooms=True)) == requests
 
 
 @pytest.mark.parametrize("door", ["dlc", "volcano"])
@@ -66,3 +66,16 @@ def test_facts_written_by_hand_keep_nothing_from_starting(door: str, value: str)
     origin = Origin(door, tuple((name, value) for name in names))
     workload = Workload("jaaaaaaaaa", "ann", "vision", Spec("a", (role,), origin=origin), 1.0)
     assert told(workload, ReplicaId(workload.id, 1, "worker", 1)) is not None
+
+
+@pytest.mark.parametrize("makes_rooms", [True, False])
+def test_what_thousands_are_told_is_made_once(makes_rooms: bool) -> None:
+    role = RoleSpec("worker", ("true",), replicas=1000)
+    origin = Origin("volcano", (("plugins", '{"svc":[],"env":[]}'),))
+    workload = Workload("jaaaaaaaaa", "ann", "vision", Spec("a", (role,), origin=origin), 1.0)
+    found = list(tell(workload, requests_of(workload), makes_rooms=makes_rooms))
+    texts = {id(file.text) for request in found for file in request.files}
+    assert len(found) == 1000
+    assert len(texts) <= 1
+    hosts = {dict(request.env)["VC_WORKER_HOSTS"] for request in found}
+    assert [len(text.split(",")) for text in hosts] == [1000]

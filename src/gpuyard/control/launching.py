@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,13 +14,13 @@ from gpuyard.dialects.inside import told
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.people import Group, User
 from gpuyard.domain.reasons import Reason
-from gpuyard.domain.told import Told, is_host_name
+from gpuyard.domain.told import is_host_name
 from gpuyard.domain.workload import Kind, Replica, ReplicaId, Workload
 from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest, MakesRooms
 
 log = logging.getLogger(__name__)
 
-Attempt = tuple[tuple[str, int], list[LaunchRequest]]  # (workload, number) and what to launch for it
+Attempt = tuple[Workload, list[LaunchRequest]]  # and what to launch for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,11 @@ class Launcher:
     def begin(self, attempts: Sequence[tuple[Workload, list[LaunchRequest]]]) -> None:
         """Hand these to the engine: each by a thread of its own, or all by one where a start takes no time."""
         fresh: list[Attempt] = []
-        makes_rooms = isinstance(self._engine, MakesRooms) and self._engine.makes_rooms
         for workload, requests in attempts:
             key = (workload.id, workload.attempts_made)
             if key not in self._under_way:
                 self._under_way.add(key)
-                fresh.append((key, tell(workload, requests, makes_rooms=makes_rooms)))
+                fresh.append((workload, requests))
         if isinstance(self._engine, LaunchesQuickly):
             if fresh:
                 self._executor.submit(self._launch, fresh)
@@ -77,16 +76,18 @@ class Launcher:
             found.append(result)
 
     def _launch(self, attempts: Sequence[Attempt]) -> None:
-        for key, requests in attempts:
+        makes_rooms = isinstance(self._engine, MakesRooms) and self._engine.makes_rooms
+        for workload, requests in attempts:
+            key = (workload.id, workload.attempts_made)
             try:
-                result = self._launch_all(key, requests)
+                result = self._launch_all(key, tell(workload, requests, makes_rooms=makes_rooms))
             except Exception:  # a mistake in the engine: nobody knows what became of it, so it is asked for again
                 log.exception("launching %s", key[0])
                 result = LaunchResult(*key, {}, unsure=True)
             self._results.put(result)
         self._wake()
 
-    def _launch_all(self, key: tuple[str, int], requests: list[LaunchRequest]) -> LaunchResult:
+    def _launch_all(self, key: tuple[str, int], requests: Iterable[LaunchRequest]) -> LaunchResult:
         handles: dict[ReplicaId, str] = {}
         for request in requests:
             try:
@@ -133,27 +134,33 @@ def render(
     )
 
 
-def tell(workload: Workload, requests: list[LaunchRequest], *, makes_rooms: bool) -> list[LaunchRequest]:
-    """With what replicas that came through a front door expect to find. Pure; the job's own variables win."""
+def tell(workload: Workload, requests: Sequence[LaunchRequest], *, makes_rooms: bool) -> Iterator[LaunchRequest]:
+    """With what replicas that came through a front door expect to find, one after the other: of thousands each may be
+    told of all the others. Pure; the job's own variables win."""
     if workload.spec.origin is None:
-        return requests
+        yield from requests
+        return
     each = [told(workload, request.id) for request in requests]
     peers = tuple(dict.fromkeys(name for one in each for name in one.aliases if is_host_name(name)))
-    return [_with(request, one, peers, makes_rooms) for request, one in zip(requests, each, strict=True)]
+    known, by_address = frozenset(peers), dict[str, str]()
+    for request, one in zip(requests, each, strict=True):
+        if makes_rooms:
+            own = tuple(name for name in one.aliases if name in known)
+            yield replace(_with_variables(request, one.env), aliases=own, peers=peers, files=one.files)
+        else:
+            by_address.update((text, _by_address(text, known)) for _, text in one.env if text not in by_address)
+            env = [(name, by_address[text]) for name, text in one.env]
+            yield replace(_with_variables(request, env), files=one.files)
 
 
-def _with(request: LaunchRequest, one: Told, peers: tuple[str, ...], makes_rooms: bool) -> LaunchRequest:
+def _with_variables(request: LaunchRequest, env: Sequence[tuple[str, str]]) -> LaunchRequest:
     own = {name for name, _ in request.env}
-    env = tuple((name, value) for name, value in one.env if name not in own)
-    if not makes_rooms:
-        env = tuple((name, _by_address(value, peers)) for name, value in env)
-        return replace(request, env=(*env, *request.env), files=one.files)
-    aliases = tuple(name for name in one.aliases if is_host_name(name))
-    return replace(request, env=(*env, *request.env), aliases=aliases, peers=peers, files=one.files)
+    return replace(request, env=(*((name, value) for name, value in env if name not in own), *request.env))
 
 
-def _by_address(text: str, names: tuple[str, ...]) -> str:
+def _by_address(text: str, names: frozenset[str]) -> str:
     """Where names mean nothing all replicas are on this machine, which has this address."""
-    for name in sorted(names, key=len, reverse=True):
-        text = re.sub(rf"(?<![A-Za-z0-9.-]){re.escape(name)}(?![A-Za-z0-9-]|\.[A-Za-z0-9])", "127.0.0.1", text)
-    return text
+    return _HOST.sub(lambda found: "127.0.0.1" if found.group() in names else found.group(), text)
+
+
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")

@@ -6,6 +6,8 @@ RANK and WORLD_SIZE count nodes, the master first.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from functools import lru_cache
 
 from gpuyard.dialects.dlc import keys
 from gpuyard.dialects.dlc.ids import job_id, pod_id
@@ -31,7 +33,7 @@ def told(workload: Workload, replica: ReplicaId) -> Told:
     elif kind in keys.PROMOTES:
         env = _ranks(id, workload, replica)
         if kind == "MPIJob":
-            env += (("MPI_HOST", ",".join(_hosts(id, workload))),)
+            env += (("MPI_HOST", _hosts(id, _shape(_in_order(workload)))),)
     return Told(env, aliases=(pod_id(id, replica.short),))
 
 
@@ -41,8 +43,16 @@ def _in_order(workload: Workload) -> list[RoleSpec]:
     return sorted(workload.spec.roles, key=lambda role: place.get(role.name, len(place)))
 
 
-def _hosts(id: str, workload: Workload) -> list[str]:
-    return [f"{id}-{role.name}-{index}" for role in _in_order(workload) for index in range(role.replicas)]
+Shape = tuple[tuple[str, int], ...]  # each role's name and how many replicas it has
+
+
+def _shape(roles: Iterable[RoleSpec]) -> Shape:
+    return tuple((role.name, role.replicas) for role in roles)
+
+
+@lru_cache(maxsize=16)  # the same for all replicas of a job, of which there may be thousands
+def _hosts(id: str, shape: Shape) -> str:
+    return ",".join(f"{id}-{name}-{index}" for name, count in shape for index in range(count))
 
 
 def _ranks(id: str, workload: Workload, replica: ReplicaId) -> tuple[tuple[str, str], ...]:
@@ -63,10 +73,12 @@ def _ranks(id: str, workload: Workload, replica: ReplicaId) -> tuple[tuple[str, 
 
 
 def _tf_config(id: str, workload: Workload, replica: ReplicaId) -> str:
-    cluster = {
-        role.name: [f"{id}-{role.name}-{index}:{TF_PORT}" for index in range(role.replicas)]
-        for role in workload.spec.roles
-        if role.name not in NOT_IN_CLUSTER
-    }
-    task = {"type": replica.role, "index": replica.index}
-    return json.dumps({"cluster": cluster, "task": task, "environment": "cloud"}, separators=(",", ":"))
+    cluster = _cluster(id, _shape(role for role in workload.spec.roles if role.name not in NOT_IN_CLUSTER))
+    task = json.dumps({"type": replica.role, "index": replica.index}, separators=(",", ":"))
+    return f'{{"cluster":{cluster},"task":{task},"environment":"cloud"}}'
+
+
+@lru_cache(maxsize=16)
+def _cluster(id: str, shape: Shape) -> str:
+    hosts = {name: [f"{id}-{name}-{index}:{TF_PORT}" for index in range(count)] for name, count in shape}
+    return json.dumps(hosts, separators=(",", ":"))

@@ -19,7 +19,7 @@ from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Mount
 from gpuyard.engines.container import creating
 from gpuyard.engines.container.creating import Source
-from gpuyard.engines.folders import make_folder, make_places, write_small_file
+from gpuyard.engines.folders import make_folder, make_places, small_file, write_small_file
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.supervision import linux, record
 from gpuyard.engines.seam import LaunchRequest
@@ -42,8 +42,8 @@ class Places:
         for name in ("door", "beacon", "work"):
             make_folder(folder / name, 0o700, who)
         _make_file(folder / record.LOG, who)
-        for number, file in enumerate(request.files):
-            write_small_file(folder / f"told-{number}", file, who)
+        for file in request.files:
+            write_small_file(small_file(folder.parent, file), file, who)
         if request.workdir is not None:
             request.workdir.chmod(0o444)  # it is the owner's, and nobody else can come near
         note = {"uid": who[0], "uids": 1, "owner": request.owner, "group": request.group, "kind": request.kind.value}
@@ -97,9 +97,8 @@ class Places:
             Source(place.outside, place.inside, place.read_only)
             for place in folders_of(request.owner, request.group, self.roots)
         ]
-        told = [
-            Source(str(base / f"told-{number}"), file.path, read_only=True) for number, file in enumerate(request.files)
-        ]
+        shared = self._layout.replica(request.id).parent
+        told = [Source(str(small_file(shared, file)), file.path, read_only=True) for file in request.files]
         stand_ins = [Source(card.path, card.path) for card in cards if card.simulated and card.path]
         return (*own, *people, *told, *stand_ins)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuyard.domain.places import Root
-from gpuyard.engines.folders import make_folder, make_places, write_small_file
+from gpuyard.engines.folders import make_folder, make_places, small_file, write_small_file
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.seam import LaunchRequest
 
@@ -33,18 +33,23 @@ def write_names(request: LaunchRequest, folder: Path, home: Path) -> None:
 
 def write_told(request: LaunchRequest, folder: Path) -> None:
     """The small files it is shown, and where its like are found: all of them on this machine, under its own address."""
-    for number, file in enumerate(request.files):
-        write_small_file(folder / f"told-{number}", file, (request.uid, request.gid))
-    if request.peers:
+    for file in request.files:
+        write_small_file(small_file(folder.parent, file), file, (request.uid, request.gid))
+    if request.peers and not _hosts(folder).exists():
         here = Path("/etc/hosts")
         known = here.read_text(encoding="utf-8", errors="surrogateescape") if here.exists() else ""
-        _write(folder / "hosts", known.rstrip("\n") + "\n" + "".join(f"127.0.0.1 {name}\n" for name in request.peers))
+        _write(_hosts(folder), known.rstrip("\n") + "\n" + "".join(f"127.0.0.1 {name}\n" for name in request.peers))
 
 
 def told_places(request: LaunchRequest, folder: Path) -> list[tuple[str, str]]:
     """Where each of them lies, and where it is shown."""
-    files = [(str(folder / f"told-{number}"), file.path) for number, file in enumerate(request.files)]
-    return [*files, *([(str(folder / "hosts"), "/etc/hosts")] if request.peers else [])]
+    files = [(str(small_file(folder.parent, file)), file.path) for file in request.files]
+    return [*files, *([(str(_hosts(folder)), "/etc/hosts")] if request.peers else [])]
+
+
+def _hosts(folder: Path) -> Path:
+    """One for all replicas of the attempt."""
+    return folder.parent / ".hosts"
 
 
 def _without(path: str, *names: str) -> str:
