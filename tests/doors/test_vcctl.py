@@ -103,6 +103,14 @@ def test_underscores_find_the_job_too(vcctl: Vcctl) -> None:
     assert vcctl.good("job", "logs", "-N", "my_own") == "mine\n"
 
 
+def test_whoever_reads_along_may_stop(vcctl: Vcctl) -> None:
+    vcctl.create("long", "seq 1 200000")
+    vcctl.wait_for("long")
+    done = vcctl.shell("vcctl job logs -N long | head -n 2\n")
+    assert (done.out, done.err) == ("1\n2\n", "")
+    assert len(vcctl.good("job", "logs", "-N", "long", "-L", "150000").splitlines()) == 100_000
+
+
 # --- upstream's commands ------------------------------------------------------------------------------------------
 
 

@@ -53,7 +53,7 @@ def nothing_is_created(yard: Yard) -> Iterator[None]:
         (
             "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: p}\nspec:\n  priorityClassName: royal\n"
             "  tasks: [{template: {spec: {containers: [{image: b, command: [a]}]}}}]\n",
-            "royal",
+            "no PriorityClass with name royal was found; there are: low, normal, high, urgent",
         ),
     ],
 )
@@ -143,6 +143,22 @@ def test_a_wrong_token_is_refused(vcctl: Vcctl) -> None:
     done = stranger.run("job", "create", "-f", "good.yaml")
     assert done.code == 2
     assert done.out.startswith("Failed to create job: ")
+
+
+def test_nothing_of_a_file_reaches_the_terminal_as_a_command_to_it(vcctl: Vcctl) -> None:
+    vcctl.write("evil.yaml", 'jobname: "a\\e[2J"\ntasks: [{command: a, image: b}]\n')
+    done = vcctl.run("job", "create", "-f", "evil.yaml")
+    assert done.code == 2
+    assert "\x1b" not in done.out + done.err
+
+
+def test_a_file_without_end_is_refused(vcctl: Vcctl) -> None:
+    (vcctl.folder / "endless.yaml").symlink_to("/dev/zero")
+    done = vcctl.run("job", "create", "-f", "endless.yaml")
+    assert (done.code, done.out) == (
+        2,
+        "Failed to create job: failed to read file, err: endless.yaml is larger than 1 MiB\n",
+    )
 
 
 def test_help_version_and_completion_need_no_server(vcctl: Vcctl) -> None:

@@ -49,7 +49,7 @@ def reported(leaf: str, parent: str, run: Callable[[Given], None]) -> Callable[[
 
 
 def _tell(leaf: str, parent: str, words: str) -> int:
-    print(f"Failed to {leaf} {parent}: {words}")
+    print(f"Failed to {leaf} {parent}: {_printable(words)}")
     return FAILED
 
 
@@ -73,6 +73,9 @@ def _sentence(problem: Problem) -> str:
 
 def _one(message: str, facts: Mapping[str, Any]) -> str:
     """The tool's own words, with the line unless they name it themselves."""
+    if facts.get("at") == "priority" and facts.get("allowed"):
+        there = ", ".join(map(str, facts["allowed"]))
+        return f"no PriorityClass with name {facts.get('value')} was found; there are: {there}"
     text, line = facts.get("text"), facts.get("line")
     if not text:
         return message
@@ -82,4 +85,9 @@ def _one(message: str, facts: Mapping[str, Any]) -> str:
 def note(lines: Iterable[str]) -> None:
     """Beside the answer, so that it stays what scripts expect."""
     for line in lines:
-        print(f"note: {line}", file=sys.stderr)
+        print(f"note: {_printable(line)}", file=sys.stderr)
+
+
+def _printable(words: str) -> str:
+    """Without what a terminal would obey: it may come from a file, or from whoever answered."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in words)

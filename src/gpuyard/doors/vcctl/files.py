@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import Failure
 
+MOST_BYTES = 1 << 20
 BUSYBOX = "busybox"
 BUSYBOX_RUNS = ("sh",)  # what that image runs by itself
 
@@ -17,7 +18,10 @@ def read_file(name: str) -> str:
         raise Failure("only support yaml file")
     try:
         with open(name, "rb") as file:
-            return file.read().decode("utf-8-sig")
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise Failure(f"failed to read file, err: {name} is larger than {MOST_BYTES >> 20} MiB")
+        return content.decode("utf-8-sig")
     except OSError as error:
         raise Failure(f"failed to read file, err: open {name}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:
