@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dialects import specs
 from tests.dialects.test_dlc import changed, job_of
@@ -24,6 +24,7 @@ our_ids = st.from_regex(ID_RULE, fullmatch=True)
 # --- ids and priorities -------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(our_ids)
 def test_a_job_id_has_dlc_s_form_and_leads_back(id: str) -> None:
     theirs = ids.job_id(id)
@@ -32,6 +33,7 @@ def test_a_job_id_has_dlc_s_form_and_leads_back(id: str) -> None:
     assert ids.own_id(theirs) == id
 
 
+@settings(deadline=None)
 @given(our_ids, st.integers(3, 15), st.sampled_from(ids.DIGITS))
 def test_a_mistyped_job_id_is_noticed(id: str, place: int, digit: str) -> None:
     right = ids.job_id(id)
@@ -41,6 +43,7 @@ def test_a_mistyped_job_id_is_noticed(id: str, place: int, digit: str) -> None:
     assert ids.own_id(right + "x") is None
 
 
+@settings(deadline=None)
 @given(st.lists(specs.group_names, min_size=1, max_size=5, unique=True))
 def test_a_workspace_is_found_by_its_id_and_by_its_name(groups: list[str]) -> None:
     for group in groups:

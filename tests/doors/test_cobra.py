@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuyard.doors.cobra import Command, Flag, Given, UsageError
@@ -126,6 +126,7 @@ def test_completion_offers_what_may_come_next() -> None:
     assert candidates(ROOT, ["nothing", ""]) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["list", "run", "-c", "--config", "-a", "-n", "3", "--", "-", "x", "--all=1", "-"])))
 def test_any_line_is_understood_or_refused(typed: list[str]) -> None:
     try:

@@ -160,6 +160,19 @@ def test_lists_are_chosen_from_by_name_kind_status_workspace_and_time(dlc: Dlc) 
     assert listed("--status", "Bidding") == set()
 
 
+def test_names_that_evaluation_runners_make_are_taken_and_found_again(dlc: Dlc) -> None:
+    name = "OpenICLInfer[opt125m/siqa,winograd]"
+    made = dlc.run(
+        *("create", "job", "--name", name, "--kind", "BatchJob", "--worker_count", "1", "--worker_cpu", "0.1"),
+        *("--command", "true"),
+    )
+    assert made.code == 0
+    id = job_id(made.out)
+    assert dlc.wait_for(id)["DisplayName"] == name
+    assert dlc.good("get", "job", "-n", "[opt125m/").split()[-9:-7] == [name, id]
+    assert id in dlc.good("get", "job", "--display_name_regex", r"\[opt125m/siqa")
+
+
 def test_lists_have_pages_newest_first(dlc: Dlc) -> None:
     made = [dlc.create(name=f"page-{number}") for number in range(3)]
     pages = [

@@ -276,7 +276,7 @@ def test_a_token_that_was_taken_back_is_told_to_log_in_again(yard: Yard, tmp_pat
         owner.remove_token(id.group(1))
     code, text = refusal(dlc.run("get", "job"))
     assert code == 401
-    assert text.endswith("Log in with 'dlc config'.")
+    assert text == "the login is not good, or no longer. Log in with 'dlc config'."
 
 
 def test_a_token_that_cannot_be_one_is_refused(yard: Yard, tmp_path: Path) -> None:
@@ -304,10 +304,16 @@ def test_a_login_that_is_not_finished_is_refused(tmp_path: Path) -> None:
     assert 'required flag(s) "password", "endpoint" not set' in done.err
 
 
-def test_a_folder_that_cannot_be_written_is_named(yard: Yard, tmp_path: Path) -> None:
+def test_a_login_that_cannot_be_kept_is_given_back(yard: Yard, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = login(Dlc(tmp_path / "blocked"), endpoint_of(yard), "-c", str(tmp_path / "file" / "config"))
-    assert f"write {tmp_path}/file/config" in refusal(done)[1]
+    (tmp_path / "folder").mkdir()
+    with Client(data=yard.data) as owner:
+        before = len(owner.tokens(words.NAME))
+        for place in ("file/config", "folder"):
+            done = login(Dlc(tmp_path / "blocked"), endpoint_of(yard), "-c", str(tmp_path / place))
+            assert f"write {tmp_path}/{place}" in refusal(done)[1]
+        assert len(owner.tokens(words.NAME)) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blocked", "file", "folder"]
 
 
 # --- help and completion ------------------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ from gpuyard.dialects.dlc import finding, keys
 from gpuyard.dialects.dlc.finding import Findings
 from gpuyard.dialects.dlc.ids import WORKSPACE_RULE
 from gpuyard.dialects.dlc.libraries import installing
+from gpuyard.dialects.dlc.names import LONGEST, is_name, plain_name
 from gpuyard.dialects.dlc.params import MAX_BYTES, split
 from gpuyard.dialects.dlc.priorities import HIGHEST, LOWEST, to_ours
 from gpuyard.dialects.dlc.rest import read_rest
 from gpuyard.dialects.dlc.roles import check_amounts, read_roles
 from gpuyard.domain.people import NAME_RULE
-from gpuyard.domain.workload import JOB_NAME_RULE
 
-NAME_EXPECTED = "at most 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"
+NAME_EXPECTED = f"at most {LONGEST} characters that can be seen"
 _CLOSED = re.compile(r"""(?:[^'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*+")*+\\?""", re.DOTALL)
 _MAY_BE_CLOSED = re.compile(r"[#\n`]|<<|\$'")  # comments and texts within hold quotes that are no quotes
 REMEMBERED = ("resource_id", "data_sources", "thirdparty_libs", "thirdparty_lib_dir")
@@ -41,7 +41,10 @@ def read(text: str) -> Brought:
 
 
 def _job(found: Findings) -> dict[str, Any]:
-    job: dict[str, Any] = {"name": found.read("name", _name, NAME_EXPECTED) or ""}
+    name = found.read("name", _name, NAME_EXPECTED) or ""
+    job: dict[str, Any] = {"name": plain_name(name)}
+    if name and name != job["name"]:
+        found.warn("name", "door.read.name")
     if group := found.read("workspace_id", _workspace, "an id as 'dlc get workspace' shows it"):
         job["group"] = group
         if WORKSPACE_RULE.match(group):
@@ -55,12 +58,13 @@ def _job(found: Findings) -> dict[str, Any]:
     else:
         roles, facts = read_roles(found, kind, _command(found))
         remembered = {key: found.text(key) for key in REMEMBERED if found.text(key)}
+        remembered |= {"name": name} if name != job["name"] else {}
         job |= {"roles": roles, "origin": {"door": "dlc", "facts": {"kind": kind, **facts, **remembered}}}
     return job
 
 
 def _name(value: str) -> str:
-    if not JOB_NAME_RULE.match(value):
+    if not is_name(value):
         raise ValueError("not a name")
     return value
 

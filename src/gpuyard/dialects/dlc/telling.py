@@ -82,6 +82,13 @@ def kind(job: Told) -> str:
     return str(origin.get("facts", {}).get("kind") or OTHER_KIND) if origin.get("door") == "dlc" else OTHER_KIND
 
 
+def name(job: Told) -> str:
+    """As it was given, also where it is called otherwise here."""
+    origin = job.get("origin") or {}
+    given = origin.get("facts", {}).get("name") if origin.get("door") == "dlc" else None
+    return str(given or job["name"])
+
+
 def instant(text: str | None) -> str:
     """`2026-11-16T09:30:00.123Z` -> `2026-11-16T09:30:00Z`; empty when it has not come yet."""
     return f"{text[:19]}Z" if text else ""
@@ -97,7 +104,7 @@ def seconds_between(start: str | None, end: str | None, now: datetime) -> int:
 def row(job: Told, now: datetime) -> list[str]:
     """One line of `get job`."""
     return [
-        str(job["name"]),
+        name(job),
         job_id(str(job["id"])),
         kind(job),
         str(to_theirs(int(job["priority"]))),
@@ -128,7 +135,7 @@ def job_data(job: Told, request_id: str, now: datetime) -> dict[str, Any]:
         "ClusterId": "gpuyard",
         "CodeSource": {},
         "DataSources": [{"DataSourceId": id} for id in str(facts.get("data_sources", "")).split(",") if id],
-        "DisplayName": job["name"],
+        "DisplayName": name(job),
         "Duration": seconds_between(job["started_at"], job["ended_at"], now),
         "ElasticSpec": {},
         "EnabledDebugger": False,

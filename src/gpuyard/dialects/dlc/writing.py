@@ -14,7 +14,7 @@ Pairs = list[tuple[str, str]]
 
 def write(spec: Spec, group: str | None) -> str:
     origin = spec.origin or Origin("dlc", (("kind", "BatchJob"),))
-    pairs: Pairs = [("name", spec.name), ("kind", origin.fact("kind"))]
+    pairs: Pairs = [("name", origin.fact("name") or spec.name), ("kind", origin.fact("kind"))]
     for role in _as_asked(spec, origin):
         pairs += _role(role)
     pairs += [("command", _command(spec, origin)), ("priority", str(to_theirs(spec.priority)))]
@@ -29,7 +29,7 @@ def write(spec: Spec, group: str | None) -> str:
         pairs += [("aimaster_enable", "true"), ("aimaster_args", args)]
     if any(role.name == "chief" and role.completes for role in spec.roles):
         pairs.append(("success_policy", "ChiefWorker"))
-    remembered = [(name, value) for name, value in origin.facts if name not in ("kind", "promoted")]
+    remembered = [(name, value) for name, value in origin.facts if name not in ("kind", "promoted", "name")]
     return params.join(pairs + remembered)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -49,7 +50,7 @@ def read(file: Path) -> Config | None:
 
 
 def write(file: Path, config: Config) -> None:
-    """Written aside and renamed; nobody but its owner can read it, from the first byte on."""
+    """Written aside and renamed; nobody but its owner can read it, from the first byte on. Raises Failed."""
     text = params.join((field.name, getattr(config, field.name)) for field in fields(Config))
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
@@ -59,6 +60,8 @@ def write(file: Path, config: Config) -> None:
             out.write(text)
         part.replace(file)
     except OSError as problem:
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise Failed(f"write {file}: {reason(problem)}") from problem
 
 

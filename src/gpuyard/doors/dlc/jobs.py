@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpuyard.dialects.dlc import keys, tables, telling
+from gpuyard.dialects.dlc.names import replaced
 from gpuyard.doors.asking import PAGE, Server, in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.dlc import asked, config
 from gpuyard.doors.dlc.saying import BAD_REQUEST, Failed, new_request_id, ok, warn
 
+LONGEST_SEARCH = 63
 OUTPUTS = ("table", "plain", "json")
 
 
@@ -83,7 +85,7 @@ def _matching(server: Server, given: Given) -> Iterator[dict[str, Any]]:
     filters = {
         "kind": "job",
         "state": states or None,
-        "search": given.text("display_name") or None,
+        "search": replaced(given.text("display_name"))[:LONGEST_SEARCH] or None,
         "group": asked.group(server, given.text("workspace_id")) if given.text("workspace_id") else None,
         "since": since.isoformat() if since else None,
         "until": until.isoformat() if until else None,
@@ -94,7 +96,7 @@ def _matching(server: Server, given: Given) -> Iterator[dict[str, Any]]:
             continue
         if kind and telling.kind(job) != kind:
             continue
-        if pattern is None or pattern.search(str(job["name"])):
+        if pattern is None or pattern.search(telling.name(job)):
             yield job
 
 

@@ -30,7 +30,11 @@ def run(given: Given) -> int:
     before = _before(file_config=lambda: config.read(file))
     values = _values(given, before)
     new = _logged_in(values, given.text("protocol"))
-    config.write(file, new)
+    try:
+        config.write(file, new)
+    except Failed:
+        _give_back(new)
+        raise
     if before is not None:
         _give_back(before)
     ok(f"Configuration was saved to {file}")
@@ -88,11 +92,11 @@ def _explained(refusal: YardApiError, url: str, endpoint: str) -> Failed:
     failure = failure_of(refusal)
     if refusal.status == 0 and url.startswith("https:") and "://" not in endpoint:
         return Failed(f"{failure.text} If it speaks no https and the way to it is safe, add --protocol http.", 503)
-    return Failed(str(refusal), failure.code) if refusal.status == 401 else failure
+    return Failed(refusal.message, failure.code) if refusal.status == 401 else failure
 
 
 def _give_back(before: Config) -> None:
-    """The token of the configuration that was replaced. A server that is gone keeps it until it expires."""
+    """The token of a configuration that is not used, or no longer. A server that is gone keeps it until it expires."""
     if not before.token_id:
         return
     try:

@@ -42,7 +42,7 @@ def failure_of(refusal: YardApiError) -> Failed:
     told = [_sentence(str(p.facts.get("text") or p.message), p.facts.get("line")) for p in refusal.problems]
     text = "; ".join(dict.fromkeys(told)) or str(refusal.facts.get("text") or refusal.message)
     if refusal.status == UNAUTHORIZED:
-        text = f"{text} Log in with 'dlc config'."
+        text = "the login is not good, or no longer. Log in with 'dlc config'."
     return Failed(text, refusal.status or UNAVAILABLE)
 
 
