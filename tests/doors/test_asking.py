@@ -82,12 +82,25 @@ def test_an_answer_is_read_however_it_is_sent(answer: bytes) -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
         b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000,
         b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n<p>",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n{}",
+        "HTTP/1.1 ²00 OK\r\n\r\n{}".encode("latin-1"),
+        b"HTTP/1.1 200 OK\r\n\r\n[1, 2]",
+        b"HTTP/1.1 200 OK\r\n\r\nnull",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
     ],
 )
 def test_what_is_no_answer_is_told_as_one(answer: bytes) -> None:
     with answering(answer) as (server, _), pytest.raises(Refusal) as refused:
         server.post("/x", {"a": 1})
     assert refused.value.code in ("client.unreachable", "client.odd_answer")
+
+
+@pytest.mark.parametrize("body", [b'{"items":5}', b'{"items":[5]}', b"{}"])
+def test_a_list_that_is_none_is_told_as_one(body: bytes) -> None:
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as (server, _), pytest.raises(Refusal) as refused:
+        list(server.every("/workloads"))
+    assert refused.value.code == "client.odd_answer"
 
 
 def test_a_page_of_a_proxy_is_named_by_its_status() -> None:

@@ -93,7 +93,10 @@ class Server:
         cursor = None
         while True:
             page = self.get(path, **{"limit": PAGE, **params, "cursor": cursor})
-            yield from page["items"]
+            items = page.get("items")
+            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                raise _odd_answer()
+            yield from items
             cursor = page.get("next")
             if cursor is None:
                 return
@@ -191,10 +194,19 @@ def refusal_of(status: int, phrase: str, told: bytes) -> YardApiError:
 
 
 def _data(told: bytes) -> Any:
+    """Whatever is asked, our server answers with an object; something else has this address."""
     try:
-        return json.loads(told) if told else None
-    except ValueError as problem:
-        raise YardApiError("client.odd_answer", "the server's answer cannot be read", {}, status=502) from problem
+        data = json.loads(told) if told else {}
+    except (ValueError, RecursionError) as problem:
+        raise _odd_answer() from problem
+    if not isinstance(data, dict):
+        raise _odd_answer()
+    return data
+
+
+def _odd_answer() -> YardApiError:
+    words = "the server's answer cannot be read: is this the address of a gpuyard server?"
+    return YardApiError("client.odd_answer", words, {}, status=200)
 
 
 def _query(params: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ takes longer than most of these programs run.
 from __future__ import annotations
 
 import io
+import re
 import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 65536
 MOST_HEADERS = 200
+_STATUS = re.compile(r"[1-9][0-9]{2}")
+_LENGTH, _CHUNK_SIZE = re.compile(r"[0-9]{1,15}"), re.compile(r"[0-9A-Fa-f]{1,12}")
 
 
 class Garbled(OSError):
@@ -103,7 +106,7 @@ class Connection:
         while True:
             version, _, rest = self._line().partition(" ")
             status, _, reason = rest.partition(" ")
-            if not version.startswith("HTTP/1.") or not status.isdecimal() or len(status) != 3:
+            if not version.startswith("HTTP/1.") or not _STATUS.fullmatch(status):
                 raise Garbled("the answer is not in HTTP")
             headers = self._headers()
             if status[0] != "1":  # those announce the answer only
@@ -139,7 +142,7 @@ class _Body(io.RawIOBase):
         self._incoming = incoming
         self._chunked = headers.told("transfer-encoding").lower() == "chunked"
         length = headers.told("content-length")
-        if length and not length.isdecimal():
+        if length and not _LENGTH.fullmatch(length):
             raise Garbled("a length that is no number")
         self._left: int | None = None
         if self._chunked or status in (204, 304):
@@ -169,10 +172,9 @@ class _Body(io.RawIOBase):
 
     def _next_chunk(self) -> None:
         size = read_line(self._incoming).partition(";")[0].strip()
-        try:
-            self._left = int(size, 16)
-        except ValueError as problem:
-            raise Garbled("a chunk without a size") from problem
+        if not _CHUNK_SIZE.fullmatch(size):
+            raise Garbled("a chunk without a size")
+        self._left = int(size, 16)
         if self._left == 0:
             self._over = True
             while read_line(self._incoming):
