@@ -2,6 +2,7 @@
 import { Alert, App, Button, Form } from "antd";
 import type { ReactNode } from "react";
 import { Ago, Moment, useSpent } from "@/look/parts";
+import { Said } from "@/overview/Said";
 import { useWords } from "@/words";
 import { type EnvDetail, isStopped, useWhy, useWishes } from "./asking";
 import { IdleSelect } from "./EnvFields";
@@ -13,7 +14,7 @@ export function AboutTab({ env }: { env: EnvDetail }) {
   const say = useWords(envWords);
   return (
     <div className="stack">
-      {env.restarting ? <Alert type="info" showIcon title={say("restarting")} /> : env.state === "queued" ? <Waits env={env} /> : env.state !== "running" && <Alert type="info" showIcon title={env.reason} />}
+      {env.restarting ? <Alert type="info" showIcon title={say("restarting")} /> : env.state === "queued" ? <Waits env={env} /> : env.state !== "running" && <Alert type="info" showIcon title={<Said text={env.reason} />} />}
       <Closed env={env} />
       <div className="columns">
         <Facts env={env} />
@@ -29,7 +30,7 @@ function Closed({ env }: { env: EnvDetail }) {
   const closed = (["terminal", "lab", "ide"] as const).filter((what) => what in env.closed);
   if (env.state !== "running" || closed.length === 0) return null;
   const reasons = [...new Set(closed.map((what) => env.closed[what]))];
-  return <Alert type="info" showIcon title={say("closedTools", { tools: closed.map((what) => say(what)).join(", ") })} description={reasons.map((reason) => <div key={reason}>{reason}</div>)} />;
+  return <Alert type="info" showIcon title={say("closedTools", { tools: closed.map((what) => say(what)).join(", ") })} description={reasons.map((reason) => <div key={reason}><Said text={reason} /></div>)} />;
 }
 
 function Waits({ env }: { env: EnvDetail }) {
@@ -45,8 +46,8 @@ function Waits({ env }: { env: EnvDetail }) {
         title={data?.sort_words ?? say("waiting")}
         description={
           <>
-            <div>{data?.reason ?? env.reason}</div>
-            {more.length > 0 && <ul style={{ margin: "8px 0 0", paddingInlineStart: 20 }}>{more.map((fact) => <li key={fact.words}>{fact.words}</li>)}</ul>}
+            <div><Said text={data?.reason ?? env.reason} /></div>
+            {more.length > 0 && <ul style={{ margin: "8px 0 0", paddingInlineStart: 20 }}>{more.map((fact) => <li key={fact.words}><Said text={fact.words} /></li>)}</ul>}
             {!!data?.position && <div>{say("ahead", { n: data.position })}</div>}
           </>
         }

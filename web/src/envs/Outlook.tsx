@@ -2,6 +2,7 @@
 import { Alert, Button } from "antd";
 import type { Schemas } from "@/api/client";
 import { Trouble } from "@/look/parts";
+import { Said } from "@/overview/Said";
 import { useWords } from "@/words";
 import { envWords } from "./words";
 
@@ -53,10 +54,10 @@ function Told({ outlook, onTake }: Pick<Props, "onTake"> & { outlook: Schemas["P
           type={outlook.never ? "error" : "warning"}
           showIcon
           title={say(outlook.never ? "cannot" : "waits")}
-          description={<>{outlook.reason}{outlook.position > 0 && <div>{say("position", { n: outlook.position })}</div>}</>}
+          description={<><Said text={outlook.reason} />{outlook.position > 0 && <div>{say("position", { n: outlook.position })}</div>}</>}
         />
       )}
-      {outlook.warnings.map((warning) => <Alert key={warning} type="info" showIcon title={warning} />)}
+      {outlook.warnings.map((warning) => <Alert key={warning} type="info" showIcon title={<Said text={warning} />} />)}
       {!outlook.starts && <Offers offers={outlook.remedies} label={say("take")} onTake={onTake} />}
     </>
   );

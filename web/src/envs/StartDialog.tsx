@@ -41,8 +41,8 @@ export function StartDialog({ env, verb, onDone, onLeave }: Props) {
           <Segmented aria-label={say("cards")} options={kinds} value={wish.cards > 0 ? "with" : "without"} onChange={choose} />
         </Form.Item>
         {wish.cards > 0 && <Amount id="again-cards" label={say("cards")} value={wish.cards} range={limits.cards} least={1} onChange={(cards) => setWish({ ...wish, cards })} />}
-        <Amount id="again-cpu" label={say("cpu")} value={wish.cpu} range={limits.cpu} onChange={(cpu) => setWish({ ...wish, cpu })} />
-        <Amount id="again-memory" label={say("memory")} value={wish.memory} range={limits.memory} onChange={(memory) => setWish({ ...wish, memory })} />
+        <Amount id="again-cpu" label={say("cpu")} value={wish.cpu} range={limits.cpu} help={say("fairHelp")} onChange={(cpu) => setWish({ ...wish, cpu })} />
+        <Amount id="again-memory" label={say("memory")} value={wish.memory} range={limits.memory} help={say("fairHelp")} onChange={(memory) => setWish({ ...wish, memory })} />
       </Form>
     </Modal>
   );

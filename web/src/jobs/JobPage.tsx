@@ -3,6 +3,7 @@ import { Alert, Skeleton, Tabs } from "antd";
 import { type ComponentType, lazy, Suspense } from "react";
 import { useParams, useSearchParams } from "react-router-dom";
 import { PageHead, StateMark, Trouble } from "@/look/parts";
+import { Said } from "@/overview/Said";
 import { useWords } from "@/words";
 import { JobActions } from "./detail/JobActions";
 import { type Detail, useJob } from "./detail/useJob";
@@ -37,7 +38,7 @@ function Shown({ job }: { job: Detail }) {
       <PageHead name={`${job.name} · ${say("jobs")}`} title={<span className="row" style={{ gap: 14 }}><span style={{ overflowWrap: "anywhere" }}>{job.name}</span><span style={{ fontSize: 15, fontWeight: 400 }}><StateMark state={job.state} /></span></span>}>
         <JobActions job={job} />
       </PageHead>
-      {chosen !== "why" && <Alert type={job.state === "failed" ? "error" : job.state === "queued" ? "warning" : "info"} title={job.reason} style={{ marginBottom: 4, overflowWrap: "anywhere" }} />}
+      {chosen !== "why" && <Alert type={job.state === "failed" ? "error" : job.state === "queued" ? "warning" : "info"} title={<Said text={job.reason} />} style={{ marginBottom: 4, overflowWrap: "anywhere" }} />}
       <Tabs
         activeKey={chosen}
         onChange={(tab) => setParams(tab === "overview" ? {} : { tab }, { replace: true })}

@@ -5,6 +5,7 @@ import { type Board, type BoardCard, type BoardNode, colourOf, conditionOf, heat
 import { changedRows, type Picture } from "./draw";
 import { cornerOf, layOut, moved, spotAt } from "./layout";
 import { mineAndOurs } from "./QuotaPanel";
+import { partsOf } from "./Said";
 
 const card = (index: number, more: Partial<BoardCard> = {}): BoardCard => ({ index, device: "nvidia", model: "A100", simulated: false, used: 0, trouble: null, work: [], ...more });
 const node = (name: string, cards: BoardCard[], state = "ready"): BoardNode => ({ name, state, cpu: 8, cpu_used: 0, memory: 1, memory_used: 0, labels: {}, cards });
@@ -154,5 +155,12 @@ describe("drawing", () => {
   it("is done as a whole for the first time, and when there are more machines", () => {
     expect(changedRows(pictureOf(nodes), null)).toBeNull();
     expect(changedRows(pictureOf(many(21)), pictureOf(nodes))).toBeNull();
+  });
+});
+
+describe("a sentence of the server", () => {
+  it("has commands and ids of work apart from what is plain", () => {
+    expect(partsOf("Runs there: b9gt5attxh、q7dar5xre3. Then `yard env start dev2`.")).toEqual(["Runs there: ", "b9gt5attxh", "、", "q7dar5xre3", ". Then ", "`yard env start dev2`", "."]);
+    expect(partsOf("It waits for 4 cards.")).toEqual(["It waits for 4 cards."]);
   });
 });

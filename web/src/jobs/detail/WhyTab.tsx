@@ -5,6 +5,7 @@ import { Link, useNavigate } from "react-router-dom";
 import { api, asked, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
 import { slow, Trouble, useTell } from "@/look/parts";
+import { Said } from "@/overview/Said";
 import { useLanguage, useWords } from "@/words";
 import { newKey } from "../wishes";
 import { jobWords } from "../words";
@@ -27,12 +28,12 @@ export default function WhyTab({ job }: { job: Detail }) {
   const waits = why.sort !== null;
   return (
     <div className="stack">
-      <Alert type={waits ? (why.sort === "never" ? "error" : "warning") : "info"} showIcon title={why.sort_words ?? why.reason} description={waits ? why.reason : undefined} />
+      <Alert type={waits ? (why.sort === "never" ? "error" : "warning") : "info"} showIcon title={why.sort_words ?? <Said text={why.reason} />} description={waits ? <Said text={why.reason} /> : undefined} />
       {waits && <Remedies job={job} remedies={why.remedies} />}
       {why.facts.length > 0 && (
         <section className="surface">
           <h2>{say("facts")}</h2>
-          <ul className="why-list">{why.facts.map((fact) => <li key={fact.words}>{fact.words}</li>)}</ul>
+          <ul className="why-list">{why.facts.map((fact) => <li key={fact.words}><Said text={fact.words} /></li>)}</ul>
         </section>
       )}
       {waits && <Ahead why={why} />}

@@ -2,6 +2,7 @@
 import { Alert, Button, Spin } from "antd";
 import type { ReactNode } from "react";
 import { Trouble } from "@/look/parts";
+import { Said } from "@/overview/Said";
 import { useWords } from "@/words";
 import { jobWords } from "../words";
 import { besideFields } from "./problems";
@@ -37,7 +38,7 @@ export function OutlookCard({ looked, form, change, children }: Props) {
         )}
         {outlook && problems.length === 0 && <Told outlook={outlook} />}
         {outlook && outlook.remedies.length > 0 && <Offers outlook={outlook} change={change} />}
-        {outlook?.warnings.map((text) => <Alert key={text} type="warning" title={text} />)}
+        {outlook?.warnings.map((text) => <Alert key={text} type="warning" title={<Said text={text} />} />)}
         {!empty && !outlook && problems.length === 0 && trouble === null && <p className="quiet" style={{ margin: 0 }}>{say("outlookLooking")}</p>}
       </div>
       {children}
@@ -53,7 +54,7 @@ function Told({ outlook }: { outlook: Outlook }) {
       type={outlook.never ? "error" : "warning"}
       showIcon
       title={say(outlook.never ? "outlookNever" : "outlookWaits")}
-      description={<>{outlook.reason}{outlook.position > 0 && !outlook.never && <> {say("outlookBehind", { n: outlook.position })}</>}</>}
+      description={<><Said text={outlook.reason} />{outlook.position > 0 && !outlook.never && <> {say("outlookBehind", { n: outlook.position })}</>}</>}
     />
   );
 }
