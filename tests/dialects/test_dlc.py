@@ -187,6 +187,21 @@ def test_what_has_no_meaning_is_named_with_its_line_unless_it_is_empty() -> None
     assert {(one.at, one.line) for one in unused} == {("data_sources", 13), ("resource_id", 14)}
 
 
+@pytest.mark.parametrize(
+    ("more", "unused"),
+    [
+        ({"worker_gpu_type": "A100"}, "worker_gpu_type"),
+        ({"master_count": "0", "master_cpu": "2"}, "master_cpu"),
+        ({"aimaster_enable": "false", "aimaster_args": "--enable-job-restart True"}, "aimaster_args"),
+        ({"aimaster_enable": "true", "aimaster_args": "--enable-job-hang-detection True"}, "aimaster_args"),
+        ({"success_policy": "ChiefWorker"}, "success_policy"),
+        ({"worker_spec": "ecs.gn6e"}, "worker_spec"),
+    ],
+)
+def test_what_says_nothing_beside_the_rest_of_the_file_is_named(more: dict[str, str], unused: str) -> None:
+    assert [one.at for one in brought.read("dlc", changed(**more)).unused] == [unused]
+
+
 def test_an_elastic_job_is_said_to_have_a_fixed_size() -> None:
     (note,) = brought.read("dlc", changed(kind="ElasticBatchJob")).notes
     assert note.facts["what"] == "door.read.dlc_elastic"
@@ -316,6 +331,7 @@ def written(draw: st.DrawFn) -> dict[str, str]:
         "enable_preemptible_job": st.sampled_from(["true", "false"]),
         "success_policy": st.sampled_from(["ChiefWorker", "AllWorkers"]),
         "resource_id": st.just("quota1"),
+        "interactive": st.sampled_from(["true", "false"]),
     }
     for key, values in optional.items():
         if draw(st.booleans()):

@@ -51,13 +51,14 @@ def _job(found: Findings) -> dict[str, Any]:
             found.warn("workspace_id", "door.read.dlc_workspace")
     job["priority"] = to_ours(_priority(found))
     job |= read_rest(found)
-    found.read("interactive", finding.truth, "true or false")
+    interactive = found.read("interactive", finding.truth, "true or false")
     kind = _kind(found)
     if kind is None:
         check_amounts(found)
     else:
         roles, facts = read_roles(found, kind, _command(found))
         remembered = {key: found.text(key) for key in REMEMBERED if found.text(key)}
+        remembered |= {"interactive": "true"} if interactive else {}
         remembered |= {"name": name} if name != job["name"] else {}
         job |= {"roles": roles, "origin": {"door": "dlc", "facts": {"kind": kind, **facts, **remembered}}}
     return job

@@ -40,6 +40,8 @@ def _retries(found: Findings) -> dict[str, Any]:
     words = found.text("aimaster_args").split()
     said = {word.lower(): value for word, value in pairwise(words) if word.startswith("--")}
     if not enabled:
+        if words:
+            found.ignore("aimaster_args", "door.unused.dlc_aimaster_off")
         return {}
     others = sorted(said.keys() - {_RESTARTS, _MOST_RESTARTS})
     if others:

@@ -34,7 +34,21 @@ def read_roles(found: Findings, kind: str, command: str) -> tuple[dict[str, Role
     total = sum(role.get("replicas", 1) for role in roles.values())
     if kind in keys.NAMES_ALL and total > keys.MOST_NAMED:
         found.wrong(f"a {kind} has at most {keys.MOST_NAMED} nodes, not {total}", counts[0].line)
+    _name_unused(found, kind, roles)
     return _arranged(kind, roles, found.text("success_policy"))
+
+
+def _name_unused(found: Findings, kind: str, roles: Mapping[str, Role]) -> None:
+    """What is said of nodes and cards that nobody asked for, and how a job ends that no chief ends."""
+    for key, (role, part) in keys.ROLE_KEYS.items():
+        if not found.text(key) or part == "count":
+            continue
+        if role not in roles and found.text(f"{role}_count") == "0":
+            found.ignore(key, "door.unused.dlc_no_node")
+        elif part == "gpu_type" and role in roles and "cards" not in roles[role]:
+            found.ignore(key, "door.unused.dlc_no_gpu")
+    if found.text("success_policy") == "ChiefWorker" and (kind != "TFJob" or "chief" not in roles):
+        found.ignore("success_policy", "door.unused.dlc_success")
 
 
 def check_amounts(found: Findings) -> None:
