@@ -114,7 +114,7 @@ def own_postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-def test_postgresql_dies_and_comes_back_while_a_job_runs(yard: Yard, own_postgres: PostgresServer) -> None:
+def test_postgresql_dies_and_comes_back_while_a_job_runs(own_postgres: PostgresServer, yard: Yard) -> None:
     yard.up("--database", own_postgres.new_database())
     with Client(data=yard.data) as client:
         job = client.job(ticking(client, 6))
