@@ -9,11 +9,11 @@ from tests.dialects import specs
 
 from gpuyard.dialects import brought, native
 from gpuyard.dialects.dlc import keys, params
-from gpuyard.dialects.dlc.names import is_name
+from gpuyard.dialects.dlc.names import is_name, plain_name
 from gpuyard.dialects.dlc.writing import write
 from gpuyard.domain.errors import BadInput
 from gpuyard.domain.resources import GIB, MIB
-from gpuyard.domain.workload import Cause, Origin
+from gpuyard.domain.workload import JOB_NAME_RULE, Cause, Origin
 
 USUAL = """\
 name=yourtaskname
@@ -29,6 +29,10 @@ priority=1
 workspace_id=your-workspace-id
 interactive=false
 """
+
+
+odd_names = st.text(specs.plain, min_size=1, max_size=100).map(str.strip)
+names = specs.job_names | odd_names.filter(lambda name: is_name(name) and name[0] not in "\"'")
 
 
 def changed(**keys: str) -> str:
@@ -96,6 +100,13 @@ def test_a_name_that_ours_cannot_be_is_kept_beside_one_that_can(name: str, here:
     spec = native.read_job(found.job).spec
     assert spec.origin is not None
     assert (spec.name, spec.origin.fact("name")) == (here, name)
+
+
+@settings(deadline=None)
+@given(names)
+def test_a_name_here_obeys_our_rule_and_ours_stay_as_they_are(name: str) -> None:
+    assert JOB_NAME_RULE.match(plain_name(name))
+    assert plain_name(name) == name or not JOB_NAME_RULE.match(name)
 
 
 def test_a_command_may_have_several_lines() -> None:
@@ -299,10 +310,6 @@ def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
 commands = specs.not_blank.map(lambda text: text.replace("'", "").replace('"', "").replace("\\", "").strip()).filter(
     lambda text: bool(text) and not any(line != line.rstrip() for line in text.split("\n"))
 )
-
-
-odd_names = st.text(specs.plain, min_size=1, max_size=100).map(str.strip)
-names = specs.job_names | odd_names.filter(lambda name: is_name(name) and name[0] not in "\"'")
 
 
 @st.composite

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from gpuyard.domain.workload import JOB_NAME_RULE
-
 LONGEST = 512
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _UNFIT_AT_FRONT = "._-"
@@ -14,9 +12,7 @@ NAMELESS = "job"
 
 
 def plain_name(name: str) -> str:
-    """As it can be called here: what our names cannot have is replaced, and the rest cut off."""
-    if JOB_NAME_RULE.match(name):
-        return name
+    """As it can be called here: what our names cannot have is replaced, and the rest cut off. Ours stay as they are."""
     return replaced(name).lstrip(_UNFIT_AT_FRONT)[:_LONGEST_HERE] or NAMELESS
 
 
