@@ -55,6 +55,13 @@ def test_svc_gives_hosts_as_variables_and_files_and_names() -> None:
     }
 
 
+def test_tasks_of_one_name_are_told_apart_by_their_roles() -> None:
+    """Only somebody who writes by hand what the door remembers can have it so; no file is shown twice."""
+    seen = seen_by(a_workload(tasks={"one": ("same", 1), "two": ("same", 1)}, svc=[]), "two")
+    assert seen.aliases == ("train-two-0", "train-two-0.train")
+    assert [file.path for file in seen.files] == ["/etc/volcano/one.host", "/etc/volcano/two.host"]
+
+
 def test_pytorch_counts_the_master_first() -> None:
     workload = a_workload(pytorch=["--master=master", "--worker=worker", "--port=1234"], svc=[])
     common = {"MASTER_ADDR": "train-master-0.train", "MASTER_PORT": "1234", "WORLD_SIZE": "3"}

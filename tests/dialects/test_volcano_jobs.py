@@ -308,6 +308,7 @@ def test_plugins_bring_along_what_they_need() -> None:
         (job(minAvailable=3), "'minAvailable' is greater than 'replicas' in task: worker"),
         (job(template={}), "spec.task[0].template.spec.containers: Required value."),
         (pod({"image": None}), "spec.task[0].template.spec.containers[0].image: Required value."),
+        (pod(activeDeadlineSeconds=-1), "activeDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0"),
         (job({"policies": [{"event": "Sneeze", "action": "RestartJob"}]}), '"Sneeze": invalid policy event'),
         (job({"policies": [{"event": "PodFailed", "action": "Dance"}]}), '"Dance": invalid policy action'),
         (

@@ -161,6 +161,19 @@ def test_a_file_without_end_is_refused(vcctl: Vcctl) -> None:
     )
 
 
+def test_output_that_nobody_can_take_is_said(vcctl: Vcctl) -> None:
+    for words in ("--help", "version", "job list"):
+        done = vcctl.shell(f"vcctl {words} > /dev/full\n")
+        assert (done.code, done.err) == (1, "Error: write /dev/stdout: no space left on device\n")
+
+
+@pytest.mark.parametrize("words", ["job view -N", "job list -q", "queue get -n", "job run -N"])
+def test_what_is_no_text_is_refused(vcctl: Vcctl, words: str) -> None:
+    done = vcctl.shell(f"vcctl {words} \"$(printf 'a\\377')\"\n")
+    assert done.code == 2
+    assert done.out.startswith("Failed to ")
+
+
 def test_help_version_and_completion_need_no_server(vcctl: Vcctl) -> None:
     alone = Vcctl(vcctl.folder, {"YARD_URL": "http://127.0.0.1:1"})
     assert alone.good("--help").splitlines()[2:4] == ["Usage:", "  vcctl [command]"]

@@ -6,6 +6,7 @@ all replicas of a job is made once: it is asked for one after the other, while e
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from functools import lru_cache
 from gpuyard.dialects.volcano import plugins
 from gpuyard.dialects.volcano.names import is_job_name, is_task_name, pod_name
 from gpuyard.dialects.volcano.plugins import Plugins, Task
-from gpuyard.domain.told import NOTHING, SmallFile, Told
+from gpuyard.domain.told import NOTHING, SmallFile, Told, own_port
 from gpuyard.domain.workload import ReplicaId, Spec, Workload
 
 HOSTS_FOLDER = "/etc/volcano"
@@ -36,6 +37,11 @@ class Job:
 
     name: str
     tasks: tuple[Task, ...]
+    own: str = ""  # of which attempt its ports are, where it cannot have those that everybody knows
+
+    def port(self, args: tuple[str, ...], usual: int, number: int = 0) -> int:
+        """What the plugin is told to use counts only where no other job can be using it."""
+        return own_port(self.own, number) if self.own else plugins.port(args, usual)
 
     @property
     def lists_hosts(self) -> bool:
@@ -51,11 +57,11 @@ class Job:
         return [self.host(task, index) for index in range(task.replicas)]
 
 
-def told(workload: Workload, replica: ReplicaId) -> Told:
+def told(workload: Workload, replica: ReplicaId, *, own_ports: bool = False) -> Told:
     spec = workload.spec
     if spec.origin is None or not is_job_name(spec.name):
         return NOTHING
-    job = Job(spec.name, tasks_of(spec))
+    job = Job(spec.name, tasks_of(spec), f"{workload.id} {replica.attempt}" if own_ports else "")
     mine = next((task for task in job.tasks if task.role == replica.role), None)
     if mine is None:
         return NOTHING
@@ -71,10 +77,11 @@ def told(workload: Workload, replica: ReplicaId) -> Told:
 
 
 def tasks_of(spec: Spec) -> tuple[Task, ...]:
-    """The roles under the names that the file has for them."""
+    """The roles under the names that the file has for them; each under its own where two would be alike."""
     named = _task_names((spec.origin.fact("tasks") if spec.origin else None) or "")
     tasks = [Task(named.get(role.name, role.name), role.replicas, role.name) for role in spec.roles]
-    return tuple(task if is_task_name(task.name) else Task(task.role, task.replicas, task.role) for task in tasks)
+    are_good = len({task.name for task in tasks}) == len(tasks) and all(is_task_name(task.name) for task in tasks)
+    return tuple(tasks if are_good else [Task(role.name, role.replicas, role.name) for role in spec.roles])
 
 
 @lru_cache(maxsize=_KEPT)
@@ -129,7 +136,7 @@ def _pytorch(job: Job, mine: Task, index: int, args: Args) -> Variables:
     worker = job.task(plugins.option(args, "worker", "worker"))
     if master is None:
         return {}
-    env = {"MASTER_ADDR": job.host(master, 0), "MASTER_PORT": str(plugins.port(args, PYTORCH_PORT))}
+    env = {"MASTER_ADDR": job.host(master, 0), "MASTER_PORT": str(job.port(args, PYTORCH_PORT))}
     if mine not in (master, worker):
         return env
     size = master.replicas + (worker.replicas if worker else 0)
@@ -153,9 +160,11 @@ def _tensorflow_kinds(job: Job, args: Args) -> dict[str, Task]:
 
 @lru_cache(maxsize=_KEPT)
 def _cluster(job: Job, args: Args) -> str:
-    port = plugins.port(args, TENSORFLOW_PORT)
-    kinds = _tensorflow_kinds(job, args).items()
-    cluster = {kind: [f"{host}:{port}" for host in job.hosts(task)] for kind, task in kinds}
+    numbers = itertools.count()
+    cluster = {
+        kind: [f"{host}:{job.port(args, TENSORFLOW_PORT, next(numbers))}" for host in job.hosts(task)]
+        for kind, task in _tensorflow_kinds(job, args).items()
+    }
     return json.dumps(cluster, separators=(",", ":"))
 
 

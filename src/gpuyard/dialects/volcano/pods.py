@@ -62,11 +62,18 @@ def read_pod(template: Any, path: Path, told: Collection[str], notes: Notes) -> 
     return Pod(
         role,
         policy in ("OnFailure", "Always"),
-        notes.whole(spec.get("terminationGracePeriodSeconds"), (*where, "terminationGracePeriodSeconds")),
-        notes.whole(spec.get("activeDeadlineSeconds"), (*where, "activeDeadlineSeconds")),
+        _seconds(spec, "terminationGracePeriodSeconds", where, notes),
+        _seconds(spec, "activeDeadlineSeconds", where, notes),
         policy,
         notes.text(container.get("workingDir"), (*at, "workingDir")),
     )
+
+
+def _seconds(spec: Mapping[str, Any], key: str, path: Path, notes: Notes) -> int | None:
+    seconds = notes.whole(spec.get(key), (*path, key))
+    if seconds is not None and seconds < 0:
+        raise notes.deny((*path, key), f"{key}: Invalid value: {seconds}: must be greater than or equal to 0")
+    return seconds
 
 
 def _name_labels(template: Mapping[str, Any], path: Path, notes: Notes) -> None:

@@ -40,9 +40,8 @@ def reported(leaf: str, parent: str, run: Callable[[Given], None]) -> Callable[[
             return _tell(leaf, parent, str(failure))
         except YardApiError as refusal:
             return _tell(leaf, parent, in_words(refusal))
-        except BrokenPipeError:  # whoever read along has enough
-            sys.stderr.close()
-            return 0
+        except UnicodeEncodeError:
+            return _tell(leaf, parent, "what was typed is not UTF-8 text")
         return 0
 
     return told

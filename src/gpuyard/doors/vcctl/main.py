@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -103,10 +105,27 @@ ROOT = Command(
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        sys.exit(run_program(Program(ROOT), sys.argv[1:]))
+        code = run_program(Program(ROOT), sys.argv[1:])
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        sys.exit(130)
+        code = 130
+    except BrokenPipeError:  # whoever read along has enough
+        _leave_output()
+        code = 0
+    except OSError as problem:
+        _leave_output()
+        print(f"Error: write /dev/stdout: {(problem.strerror or str(problem)).lower()}", file=sys.stderr)
+        code = 1
+    sys.exit(code)
+
+
+def _leave_output() -> None:
+    """What could not be written is not tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
