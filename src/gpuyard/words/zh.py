@@ -206,7 +206,7 @@ PROBLEMS: Mapping[str, str] = {
     Problem.TOO_MANY: "太多[（最多 {limit} 个）]",
     Problem.REPEATED: "重复了，每个都必须不同",
     Problem.CONTROL_CHARACTER: "含有控制字符[（{character}）]，请去掉",
-    Problem.ODD_CHARACTER: "含有[ {character}]，不是普通的字母或数字，请重新输入",
+    Problem.ODD_CHARACTER: "含有[ {character}]，只能用英文字母、数字等普通字符，请重新输入",
     Problem.BYTES: "应当写成 512M、16G 或 1.5T 这样，最大 1024T",
     Problem.TOO_FEW_BYTES: "太小了[（至少 {least:memory}）]；不带单位的数字表示字节，16 GB 请写 16G",
     Problem.CPU: "应当写核数，如 4、0.5 或 500m，最多 10000",

@@ -2,7 +2,9 @@
 import { Alert, Skeleton, Tabs } from "antd";
 import { type ComponentType, lazy, Suspense } from "react";
 import { useParams, useSearchParams } from "react-router-dom";
-import { PageHead, StateMark, Trouble } from "@/look/parts";
+import { Refusal } from "@/api/client";
+import { LinkButton } from "@/look/LinkButton";
+import { Nothing, PageHead, StateMark, Trouble } from "@/look/parts";
 import { Said } from "@/overview/Said";
 import { useWords } from "@/words";
 import { JobActions } from "./detail/JobActions";
@@ -21,8 +23,11 @@ const TABS: Record<string, { word: keyof typeof jobWords; Tab: Tab }> = {
 };
 
 export default function JobPage() {
+  const say = useWords(jobWords);
   const { id = "" } = useParams();
   const { data: job, error, refetch } = useJob(id);
+  const gone = error instanceof Refusal && error.status === 404;
+  if (gone) return <div className="page"><Nothing title={error.message}><LinkButton to="/jobs">{say("toList")}</LinkButton></Nothing></div>;
   if (error && !job) return <div className="page"><Trouble error={error} again={() => void refetch()} /></div>;
   if (!job) return <div className="page" aria-busy="true"><Skeleton active /></div>;
   return <Shown key={job.id} job={job} />;
