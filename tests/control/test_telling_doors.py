@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from gpuyard.control.launching import tell
@@ -49,6 +51,56 @@ def test_the_jobs_own_variables_win() -> None:
     found = list(tell(workload, requests_of(workload, (("MASTER_PORT", "1"),)), makes_rooms=True))
     assert [dict(request.env)["MASTER_PORT"] for request in found] == ["1", "1", "1"]
     assert [name for name, _ in found[0].env].count("MASTER_PORT") == 1
+
+
+def ports_of(workload: Workload, attempt: int = 1) -> dict[str, str]:
+    """Where each replica of a TensorFlow job listens, or the master of another."""
+    env = dict(told(workload, ReplicaId(workload.id, attempt, workload.spec.roles[0].name, 0), own_ports=True).env)
+    if "TF_CONFIG" not in env:
+        return {"master": env["MASTER_PORT"]}
+    cluster = json.loads(env["TF_CONFIG"])["cluster"]
+    return dict(host.split(":") for hosts in cluster.values() for host in hosts)
+
+
+TENSORFLOW = "name=a\nkind=TFJob\nps_count=2\nworker_count=3\ncommand=true\n"
+VOLCANO_JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: a}}
+spec:
+  plugins: {{{plugin}: ["--port=23456"]}}
+  tasks:
+  - {{name: {first}, replicas: 1, template: {{spec: {{containers: [{{image: a, command: ["true"]}}]}}}}}}
+  - {{name: worker, replicas: 2, template: {{spec: {{containers: [{{image: a, command: ["true"]}}]}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("dlc", PARAMS),
+        ("dlc", TENSORFLOW),
+        ("volcano", VOLCANO_JOB.format(plugin="pytorch", first="master")),
+        ("volcano", VOLCANO_JOB.format(plugin="tensorflow", first="ps")),
+    ],
+)
+def test_on_a_shared_network_no_two_jobs_and_no_two_listeners_of_one_have_the_same_port(
+    dialect: str, text: str
+) -> None:
+    spec = native.read_job(read(dialect, text).job).spec
+    one, other = (Workload(id, "ann", "vision", spec, 1.0) for id in ("jaaaaaaaaa", "jaaaaaaaab"))
+    ports = [*ports_of(one).values(), *ports_of(other).values(), *ports_of(one, attempt=2).values()]
+    assert len(set(ports)) == len(ports)
+    assert all(10_000 <= int(port) < 30_000 for port in ports)
+    assert ports_of(one) == ports_of(one)
+
+
+def test_all_replicas_of_a_job_are_told_the_same_port_of_its_own() -> None:
+    workload = a_workload()
+    found = list(tell(workload, requests_of(workload), makes_rooms=True, own_ports=True))
+    ports = {dict(request.env)["MASTER_PORT"] for request in found}
+    assert len(ports) == 1
+    assert ports != {"23456"}
 
 
 def test_our_own_jobs_are_told_nothing_more() -> None:

@@ -16,7 +16,7 @@ from gpuyard.domain.people import Group, User
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.told import is_host_name
 from gpuyard.domain.workload import Kind, Replica, ReplicaId, Workload
-from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest, MakesRooms
+from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest, MakesRooms, SharesNetwork
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,9 @@ class Launcher:
         for workload, requests in attempts:
             key = (workload.id, workload.attempts_made)
             try:
-                result = self._launch_all(key, tell(workload, requests, makes_rooms=makes_rooms))
+                is_shared = isinstance(self._engine, SharesNetwork) and self._engine.shares_network(workload.group)
+                told_all = tell(workload, requests, makes_rooms=makes_rooms, own_ports=is_shared)
+                result = self._launch_all(key, told_all)
             except Exception:  # a mistake in the engine: nobody knows what became of it, so it is asked for again
                 log.exception("launching %s", key[0])
                 result = LaunchResult(*key, {}, unsure=True)
@@ -134,13 +136,15 @@ def render(
     )
 
 
-def tell(workload: Workload, requests: Sequence[LaunchRequest], *, makes_rooms: bool) -> Iterator[LaunchRequest]:
+def tell(
+    workload: Workload, requests: Sequence[LaunchRequest], *, makes_rooms: bool, own_ports: bool = False
+) -> Iterator[LaunchRequest]:
     """With what replicas that came through a front door expect to find, one after the other: of thousands each may be
     told of all the others. Pure; the job's own variables win."""
     if workload.spec.origin is None:
         yield from requests
         return
-    each = [told(workload, request.id) for request in requests]
+    each = [told(workload, request.id, own_ports=own_ports) for request in requests]
     peers = tuple(dict.fromkeys(name for one in each for name in one.aliases if is_host_name(name)))
     known, by_address = frozenset(peers), dict[str, str]()
     for request, one in zip(requests, each, strict=True):

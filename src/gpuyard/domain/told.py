@@ -5,12 +5,14 @@ Jobs that came through a front door expect what their own system gives: `MASTER_
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
 READ_BY_ALL, READ_BY_OWNER = 0o444, 0o400
 MAX_SMALL_FILES = 64
 MAX_SMALL_BYTES = 256 * 1024
+FIRST_OWN_PORT, OWN_PORTS = 10_000, 20_000  # below those that systems hand out by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,14 @@ class Told:
 
 
 NOTHING = Told()
+
+
+def own_port(attempt: str, number: int = 0) -> int:
+    """Where the work of all shares one network: a port of this attempt, another for each of its numbers. The same
+    whenever it is asked for; hardly ever that of another job, and another one when it is tried again."""
+    first = int.from_bytes(hashlib.sha256(attempt.encode()).digest()[:4], "big")
+    return FIRST_OWN_PORT + (first + number) % OWN_PORTS
+
 
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._-]{1,255}){2,16}")
 _ALIAS = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?")

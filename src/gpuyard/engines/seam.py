@@ -106,6 +106,12 @@ class MakesRooms(Protocol):
 
 
 @runtime_checkable
+class SharesNetwork(Protocol):
+    def shares_network(self, group: str) -> bool:
+        """Whether this group's work has no network of its own: a port can then be used by one replica of all."""
+
+
+@runtime_checkable
 class ReadsUsage(Protocol):
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
         """What each running replica uses now; those that cannot be read are left out."""

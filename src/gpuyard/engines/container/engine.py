@@ -273,6 +273,9 @@ class ContainerEngine:
         self._held.changed()
         return removed
 
+    def shares_network(self, group: str) -> bool:
+        return group in self._options.host_network_groups
+
     def file_refusal(self, path: str) -> Reason | None:
         problem = file_problem(path)
         return because(Code.ENGINE_CANNOT, engine=self.name, what=f"show {path}: {problem}") if problem else None
@@ -376,7 +379,7 @@ class ContainerEngine:
         base = self._places.base(request, folder)
         toolbox = self._places.link("toolbox", self._toolbox().resolve())
         sources = self._places.sources(request, base, cards, str(toolbox), str(self._inside))
-        is_host = request.group in self._options.host_network_groups
+        is_host = self.shares_network(request.group)
         if is_host and creating.has_block(request, self._facts):  # a new one cannot be made there for that network
             sources = (*sources, Source("/sys", "/sys", read_only=True))
         device = request.allotment.device

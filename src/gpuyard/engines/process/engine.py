@@ -156,6 +156,10 @@ class ProcessEngine:
     def file_refusal(self, path: str) -> Reason | None:
         return file_refusal(path, is_root=self._machine.is_root)
 
+    def shares_network(self, group: str) -> bool:
+        """Everything is on the machine's own."""
+        return True
+
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
         return self._replicas.usage(replicas, self._probes)
 
