@@ -222,7 +222,21 @@ def test_a_pytorch_job_has_a_master_that_its_workers_find(dlc: Dlc) -> None:
     assert [pod["PodId"] for pod in end["Pods"]] == [f"{id}-master-0", f"{id}-worker-0"]
     for rank, pod in enumerate(("master-0", "worker-0")):
         lines = dlc.good("logs", id, f"{id}-{pod}").splitlines()[2:]
-        assert lines[0] == f"{rank}/2 {id}-master-0:23456 1"
+        assert re.fullmatch(rf"{rank}/2 {id}-master-0:[12][0-9]{{4}} 1", lines[0])
+
+
+SERVE_ONCE = "import os, socket; s = socket.create_server(('', int(os.environ['MASTER_PORT']))); s.accept()[0].recv(99)"
+CALL = "import os, socket; socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), 5)"
+
+
+def test_two_trainings_at_once_on_one_machine_do_not_meet_on_one_port(dlc: Dlc) -> None:
+    """Both masters listen until both are there; then each is called by its own worker."""
+    meeting = "cd; touch $YARD_WORKLOAD-on; until [ $(ls *-on | wc -l) = 2 ]; do sleep 0.1; done"
+    master = f'python3 -c "{SERVE_ONCE}" & sleep 1; kill -0 $! || exit 7; {meeting}; wait $!'
+    worker = f'cd; until [ $(ls *-on | wc -l) = 2 ]; do sleep 0.1; done; python3 -c "{CALL}"'
+    command = f"if [ $RANK = 0 ]; then {master}; else {worker}; fi"
+    ids = [dlc.create(name=name, kind="PyTorchJob", worker_count="2", command=command) for name in ("one", "other")]
+    assert [dlc.wait_for(id)["Status"] for id in ids] == ["Succeeded", "Succeeded"], dlc.good("logs", ids[1])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="folders are shown elsewhere by root only")
@@ -237,8 +251,9 @@ def test_a_tensorflow_job_ends_with_its_workers(dlc: Dlc) -> None:
     command = 'echo "$TF_CONFIG"; case "$TF_CONFIG" in *\'"type":"ps"\'*) sleep 600;; esac'
     id = dlc.create(kind="TFJob", ps_count="1", ps_cpu="0.1", ps_memory="64Mi", command=command)
     assert dlc.wait_for(id)["Status"] == "Succeeded"
-    config = json.loads(dlc.good("logs", id, f"{id}-worker-0").splitlines()[2])
-    assert config["cluster"] == {"ps": [f"{id}-ps-0:2222"], "worker": [f"{id}-worker-0:2222"]}
+    cluster = json.loads(dlc.good("logs", id, f"{id}-worker-0").splitlines()[2])["cluster"]
+    hosts = {role: [host.partition(":")[0] for host in there] for role, there in cluster.items()}
+    assert hosts == {"ps": [f"{id}-ps-0"], "worker": [f"{id}-worker-0"]}
 
 
 def test_an_mpi_job_runs_its_command_once_and_knows_all_hosts(dlc: Dlc) -> None:

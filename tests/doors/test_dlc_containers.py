@@ -44,13 +44,15 @@ def test_the_guide_works_from_login_to_output_in_its_image(platform: Platform, t
 def test_the_workers_of_a_pytorch_job_reach_its_master_by_name(dlc: Dlc) -> None:
     """The master listens on the port it is told; the worker calls until it hears it."""
     command = (
-        'if [ "$RANK" = 0 ]; then echo hello from $(hostname) | nc -l -p $MASTER_PORT -w 60; '
+        'echo "$MASTER_PORT"; if [ "$RANK" = 0 ]; then echo hello from $(hostname) | nc -l -p $MASTER_PORT -w 60; '
         "else until nc -w 2 $MASTER_ADDR $MASTER_PORT < /dev/null | grep hello; do sleep 0.2; done; fi"
     )
     id = dlc.create(kind="PyTorchJob", worker_count="2", worker_image=IMAGE, command=command)
     job = dlc.wait_for(id)
     assert job["Status"] == "Succeeded", job
-    assert dlc.good("logs", id, f"{id}-worker-0").splitlines()[2].startswith("hello from")
+    port, hello = dlc.good("logs", id, f"{id}-worker-0").splitlines()[2:]
+    assert port == "23456"
+    assert hello.startswith("hello from")
 
 
 def test_an_image_that_is_not_there_is_named(dlc: Dlc) -> None:
