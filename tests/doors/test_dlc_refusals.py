@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from collections.abc import Iterator
@@ -351,4 +350,9 @@ def test_completion_in_bash_offers_commands_and_flags(dlc: Dlc) -> None:
 def test_a_reader_that_leaves_early_is_no_mistake_of_the_program(dlc: Dlc) -> None:
     done = dlc.shell("./dlc create job --help | head -n 1")
     assert (done.out, done.err) == ("Create a job.\n", "")
-    assert os.path.exists(dlc.folder / "dlc")
+
+
+@pytest.mark.parametrize("typed", ["--help", "get workspace", "completion bash"])
+def test_a_full_disk_is_told_in_one_line(dlc: Dlc, typed: str) -> None:
+    done = dlc.shell(f"./dlc {typed} > /dev/full")
+    assert (done.code, done.err) == (1, "Error: write /dev/stdout: no space left on device\n")

@@ -32,11 +32,18 @@ def main(typed: Sequence[str] | None = None) -> int:
         failed(told.text, told.code)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has left. Python must not complain about it a second time while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read the output has left
+        _drop_output()
         return PIPE_CLOSED
+    except OSError as problem:  # what else may be missing was told where it was looked for: only the output is left
+        _drop_output()
+        print(f"Error: write /dev/stdout: {(problem.strerror or str(problem)).lower()}", file=sys.stderr)
     return 1
+
+
+def _drop_output() -> None:
+    """Python must not complain a second time while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
