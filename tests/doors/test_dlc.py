@@ -225,18 +225,19 @@ def test_a_pytorch_job_has_a_master_that_its_workers_find(dlc: Dlc) -> None:
         assert re.fullmatch(rf"{rank}/2 {id}-master-0:[12][0-9]{{4}} 1", lines[0])
 
 
-SERVE_ONCE = "import os, socket; s = socket.create_server(('', int(os.environ['MASTER_PORT']))); s.accept()[0].recv(99)"
+LISTEN = (
+    "import os, pathlib, socket; s = socket.create_server(('', int(os.environ['MASTER_PORT'])));"
+    " pathlib.Path.home().joinpath(os.environ['YARD_WORKLOAD'] + '-on').touch(); s.accept()"
+)
 CALL = "import os, socket; socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), 5)"
 
 
 def test_two_trainings_at_once_on_one_machine_do_not_meet_on_one_port(dlc: Dlc) -> None:
-    """Both masters listen until both are there; then each is called by its own worker."""
-    meeting = "cd; touch $YARD_WORKLOAD-on; until [ $(ls *-on | wc -l) = 2 ]; do sleep 0.1; done"
-    master = f'python3 -c "{SERVE_ONCE}" & sleep 1; kill -0 $! || exit 7; {meeting}; wait $!'
-    worker = f'cd; until [ $(ls *-on | wc -l) = 2 ]; do sleep 0.1; done; python3 -c "{CALL}"'
-    command = f"if [ $RANK = 0 ]; then {master}; else {worker}; fi"
+    """No worker calls its master before both masters listen."""
+    worker = f'cd; until [ $(ls | grep -c -e -on) = 2 ]; do sleep 0.1; done; python3 -c "{CALL}"'
+    command = f'if [ $RANK = 0 ]; then python3 -c "{LISTEN}"; else {worker}; fi'
     ids = [dlc.create(name=name, kind="PyTorchJob", worker_count="2", command=command) for name in ("one", "other")]
-    assert [dlc.wait_for(id)["Status"] for id in ids] == ["Succeeded", "Succeeded"], dlc.good("logs", ids[1])
+    assert [dlc.wait_for(id)["Status"] for id in reversed(ids)] == ["Succeeded", "Succeeded"], dlc.good("logs", ids[1])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="folders are shown elsewhere by root only")

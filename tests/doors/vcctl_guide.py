@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.doors.vcctl import FILES, PERSON, SMALL, Vcctl, filled
@@ -120,9 +121,9 @@ spec:
     assert (row["Phase"], row["JobType"], row["Min"]) == ("Completed", "PyTorch", "3"), told
     expected = (
         "==> pytorch-job-master-0 <==\n"
-        "0/3 at pytorch-job-master-0.pytorch-job:23456\n"
+        "0/3 at pytorch-job-master-0.pytorch-job:PORT\n"
         "pytorch-job-worker-0.pytorch-job\npytorch-job-worker-1.pytorch-job\n2\nfound the master\n"
         "==> pytorch-job-worker-0 <==\nworker 1 0\n"
         "==> pytorch-job-worker-1 <==\nworker 2 1\n"
     )
-    assert told == expected
+    assert re.sub(r":[12][0-9]{4}\n", ":PORT\n", told) == expected  # its own where jobs share the network
