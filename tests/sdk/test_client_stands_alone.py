@@ -52,6 +52,17 @@ def test_importing_the_package_loads_neither_the_http_library_nor_the_server() -
     assert run_without_server(code).stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("program", ["dlc", "vcctl"])
+def test_a_front_door_is_there_at_once(program: str) -> None:
+    """Scripts start it by the hundred: what takes long to load is loaded where it is needed, or not at all."""
+    slow = ("httpx2", "click", "ssl", "http", "email", "yaml")
+    code = (
+        f"import gpuyard.doors.{program}.main, gpuyard.doors.asking\n"
+        f"print(sorted(name for name in sys.modules if name.partition('.')[0] in {slow!r}))"
+    )
+    assert run_without_server(code).stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["ls"], ["version"], ["doctor"]])
 def test_the_command_runs_without_the_server_part(tmp_path: Path, arguments: list[str]) -> None:
     done = run_without_server(
