@@ -37,6 +37,7 @@ export function BatchBar({ shown, chosen, onAll, onClear }: Props) {
     setStep(null);
     setAsking(null);
     setResults(told);
+    onClear();
     await Promise.all([keys.workloads(), keys.queue, keys.envs].map((queryKey) => client.invalidateQueries({ queryKey })));
   };
   const why = (loss: Losses) => (chosen.length === 0 ? say("chooseFirst") : loss.able.length === 0 ? say("noneCan") : undefined);
@@ -74,13 +75,7 @@ export function BatchBar({ shown, chosen, onAll, onClear }: Props) {
         {asking && <Asked verb={asking.verb} loss={asking.loss} priority={priority} onPriority={setPriority} />}
         {step && <Progress percent={Math.round((100 * step.done) / step.all)} format={() => say("working", step)} />}
       </Modal>
-      <Results
-        results={results}
-        onClose={() => {
-          setResults(null);
-          onClear();
-        }}
-      />
+      <Results results={results} onClose={() => setResults(null)} />
     </div>
   );
 }

@@ -47,6 +47,12 @@ describe("many at once", () => {
     expect(rest).toEqual({ unable: 1, running: 2, cards: 2.5, envs: 1 });
   });
 
+  it("stops no environment that is stopped, or about to be", () => {
+    expect(possible("stop", one("a", { kind: "env", state: "paused", wanted: "pause" }))).toBe(false);
+    expect(possible("stop", one("b", { kind: "env", wanted: "pause" }))).toBe(false);
+    expect(possible("stop", one("c", { state: "paused", wanted: "pause" }))).toBe(true);
+  });
+
   it("reruns jobs only, and changes the priority of what lives", () => {
     expect([possible("rerun", one("a", { state: "failed" })), possible("rerun", one("b", { kind: "env" }))]).toEqual([true, false]);
     expect([possible("priority", one("a", {})), possible("priority", one("b", { state: "failed" })), possible("priority", one("c", { wanted: "stop" }))]).toEqual([true, false, false]);

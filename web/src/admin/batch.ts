@@ -10,6 +10,8 @@ const AT_ONCE = 4;
 export function possible(verb: BatchVerb, one: Workload): boolean {
   if (verb === "priority") return !hasEnded(one) && one.wanted !== "stop";
   if (verb === "rerun") return one.kind === "job";
+  // A stopped environment is stored as paused.
+  if (verb === "stop" && one.kind === "env" && (one.state === "paused" || one.wanted === "pause")) return false;
   return can(verb, one);
 }
 
