@@ -1,7 +1,10 @@
 /** What narrows the list. The text is sent to the server when typing pauses. */
 import { SearchOutlined } from "@ant-design/icons";
-import { AutoComplete, Button, Input, Segmented, Select } from "antd";
+import { useQuery } from "@tanstack/react-query";
+import { Button, Input, Segmented, Select } from "antd";
 import { useEffect, useState } from "react";
+import { api, asked } from "@/api/client";
+import { keys } from "@/api/news";
 import { lookWords } from "@/look/words";
 import { useSession } from "@/session/session";
 import { useWords } from "@/words";
@@ -22,14 +25,21 @@ function useTyped(value: string, tell: (text: string) => void): [string, (text: 
   return [text, (now) => setTyped({ text: now, of: value })];
 }
 
+/** One's own groups, those one may look into, and the one of the address. */
+function useKnownGroups(shown: string): string[] {
+  const { who } = useSession();
+  const { data } = useQuery({ queryKey: keys.people("groups"), queryFn: () => asked(api.GET("/api/v1/groups")) });
+  const own = who.user.memberships.map((one) => one.group);
+  const seen = (data?.items ?? []).map((one) => one.name);
+  return [...new Set([...own, ...seen, ...(shown ? [shown] : [])])].toSorted();
+}
+
 export function JobFilters({ filters, change }: { filters: Filters; change: (some: Partial<Filters>) => void }) {
   const say = useWords(jobWords);
   const frame = useWords(lookWords);
-  const { who } = useSession();
+  const groups = useKnownGroups(filters.group);
   const [search, setSearch] = useTyped(filters.search, (text) => change({ search: text }));
   const [owner, setOwner] = useTyped(filters.owner, (text) => change({ owner: text }));
-  const [group, setGroup] = useTyped(filters.group, (text) => change({ group: text }));
-  const groups = who.user.memberships.map((one) => ({ value: one.group }));
   const wrong = (text: string) => (text && !canBeAName(text) ? "error" : "");
   return (
     <div className="jobs-filters" role="search">
@@ -51,7 +61,7 @@ export function JobFilters({ filters, change }: { filters: Filters; change: (som
         maxTagCount="responsive"
         style={{ width: 220 }}
       />
-      <AutoComplete aria-label={say("group")} allowClear placeholder={say("anyGroup")} value={group} options={groups} status={wrong(group)} onChange={(text: string | undefined) => setGroup(text ?? "")} style={{ width: 140 }} />
+      <Select aria-label={say("group")} allowClear showSearch placeholder={say("anyGroup")} value={filters.group || null} options={groups.map((value) => ({ value, label: value }))} onChange={(group) => change({ group: group ?? "" })} style={{ width: 140 }} />
       {filters.everyone && (
         <Input allowClear aria-label={say("owner")} placeholder={say("anyOwner")} value={owner} status={wrong(owner)} title={wrong(owner) && say("noSuchName")} onChange={(event) => setOwner(event.target.value)} style={{ width: 150 }} />
       )}
