@@ -58,7 +58,7 @@ export const groupWords = {
   mergeJoining: ["Joining {into}: {names} ({n})", "{n} 名成员加入 {into}：{names}"],
   mergeNoJoining: ["Nobody new joins {into}.", "没有新成员加入 {into}。"],
   mergeLeads: ["No leads any more: {names}", "不再是组长：{names}"],
-  mergeWork: ["{live} workloads go along, {running} of them run; {ended} have ended.", "{live} 个任务一并转入，其中 {running} 个在运行；另有 {ended} 个已结束。"],
+  mergeWork: ["{live} {live|workload goes|workloads go} along, {running} of them {running|runs|run}; {ended} {ended|has|have} ended.", "{live} 个任务一并转入，其中 {running} 个在运行；另有 {ended} 个已结束。"],
   mergeQuotas: ["Quotas of {into} afterwards", "合并后 {into} 的配额"],
   removeGroup: ["Remove group", "删除组"],
   removeGroupTitle: ["Remove the group {group}?", "删除 {group} 组？"],

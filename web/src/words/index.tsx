@@ -12,9 +12,13 @@ export function firstLanguage(kept: string | null, preferred: readonly string[])
   return preferred.some((tag) => tag.toLowerCase().startsWith("zh")) ? "zh" : "en";
 }
 
-/** `{name}` in a sentence is replaced by the fact of that name. */
+/** `{name}` in a sentence is replaced by the fact of that name, `{n|job|jobs}` by the word that fits the number. */
 export function fill(sentence: string, facts: Facts = {}): string {
-  return sentence.replace(/\{(\w+)\}/g, (whole, key: string) => (key in facts ? String(facts[key] ?? "") : whole));
+  return sentence.replace(/\{(\w+)(?:\|([^|}]*)\|([^|}]*))?\}/g, (whole, key: string, one?: string, many?: string) => {
+    if (!(key in facts)) return whole;
+    if (one !== undefined && many !== undefined) return Number(facts[key]) === 1 ? one : many;
+    return String(facts[key] ?? "");
+  });
 }
 
 interface Speaking {
