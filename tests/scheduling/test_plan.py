@@ -84,6 +84,23 @@ def test_when_one_machine_is_too_small_it_says_to_ask_for_replicas() -> None:
 
 
 @pytest.mark.parametrize(
+    ("job", "resource", "asked", "there"),
+    [
+        (a_job(cpu=1), "cpu", 3000, 2000),
+        (a_job(cpu=0.1, memory_gib=3), "memory", 9 << 30, 8 << 30),
+        (a_job(cards=1, cpu=0.1, memory_gib=1), "nvidia", 3000, 2000),
+    ],
+)
+def test_what_all_roles_ask_for_together_is_told(job: Workload, resource: str, asked: int, there: int) -> None:
+    worker = job.spec.roles[0]
+    roles = (replace(worker, name="master"), replace(worker, replicas=2))
+    job = replace(job, spec=replace(job.spec, roles=roles))
+    reason = plan(a_world(a_node("a", 2, cpu=2, memory_gib=8), queue=[job])).waiting[job.id]
+    told = tuple(reason.facts[name] for name in ("resource", "asked", "largest", "replicas"))
+    assert (reason.code, *told) == (Code.NEVER_FITS, resource, asked, there, 3)
+
+
+@pytest.mark.parametrize(
     ("job", "code"),
     [
         (a_job(cards=1, device="ascend"), Code.NO_SUCH_DEVICE),

@@ -155,16 +155,22 @@ def _gang_too_large(ask: Ask, ready: Sequence[Node]) -> Reason:
     nodes = _open_to(role, ready)
     if ask.together is Together.SPREAD and ask.replicas > len(nodes):
         return because(Code.NEVER_FITS, resource="nodes", asked=ask.replicas, largest=len(nodes), node="")
-    cards = role.resources.cards
-    if cards is not None:
-        asked = cards.milli * role.replicas
-        amounts = [node.cards_of(cards.device) * WHOLE_CARD for node in nodes]
-    else:
-        asked = fair_share(role.resources, nodes[0])[0] * role.replicas
-        amounts = [node.cpu_milli for node in nodes]
-    largest = max(amounts) if ask.together is Together.ONE_NODE else sum(amounts)
-    facts = {"asked": asked, "largest": largest, "replicas": role.replicas, **_scope(ask)}
-    return because(Code.NEVER_FITS, resource=cards.device if cards else "cpu", node="", **facts)
+    most = max if ask.together is Together.ONE_NODE else sum
+    told = [(resource, asked, most(has)) for resource, asked, has in _of_all_replicas(ask, role, nodes)]
+    resource, asked, largest = next((one for one in told if one[1] > one[2]), told[0])
+    facts = {"asked": asked, "largest": largest, "replicas": ask.replicas, **_scope(ask)}
+    return because(Code.NEVER_FITS, resource=resource, node="", **facts)
+
+
+def _of_all_replicas(ask: Ask, first: RoleAsk, nodes: Sequence[Node]) -> Iterator[tuple[str, int, list[int]]]:
+    """What all replicas together ask for, and what each node has of it: cards before cores before memory."""
+    if (cards := first.resources.cards) is not None:
+        alike = [(r.resources.cards, r.replicas) for r in ask.roles if r.resources.cards is not None]
+        asked = sum(c.milli * count for c, count in alike if c is not None and c.device == cards.device)
+        yield cards.device, asked, [node.cards_of(cards.device) * WHOLE_CARD for node in nodes]
+    shares = [(fair_share(role.resources, nodes[0]), role.replicas) for role in ask.roles]
+    yield "cpu", sum(share[0] * count for share, count in shares), [node.cpu_milli for node in nodes]
+    yield "memory", sum(share[1] * count for share, count in shares), [node.memory for node in nodes]
 
 
 def _scope(ask: Ask) -> dict[str, object]:
