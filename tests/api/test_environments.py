@@ -99,7 +99,7 @@ def test_a_running_one_is_not_changed_and_starting_it_again_changes_nothing(serv
 
 
 def test_a_restart_is_one_request_and_is_told_until_it_is_done(server: Yard) -> None:
-    with server.person("ernst") as egon:
+    with server.person("restarts") as egon:
         made = create(egon, "again", cards=2)
         server.start(made["id"])
         asked = egon.post("/api/v1/envs/again/restart", json={"set": {"cards": 1, "idle": "3h"}})

@@ -13,6 +13,9 @@ PATIENCE_MS = 60_000  # the machine may be busy
 # A connection that was cut on purpose is told by the browser itself; whoever cuts it adds its own words here.
 LOGGED_OUT = re.compile(r"status of 401 \(Unauthorized\).*/api/v1/whoami|/api/v1/whoami.*401")
 
+# Work that starts in a container changes the machine's networks, and the browser, on the same machine, asks again.
+NETWORK_CHANGED = re.compile(r"net::ERR_NETWORK_CHANGED")
+
 
 @dataclass
 class Visits:
@@ -21,7 +24,7 @@ class Visits:
     page: Page
     language: str
     pictures: Path
-    expected: list[re.Pattern[str]] = field(default_factory=lambda: [LOGGED_OUT])
+    expected: list[re.Pattern[str]] = field(default_factory=lambda: [LOGGED_OUT, NETWORK_CHANGED])
     heard: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
