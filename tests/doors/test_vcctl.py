@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -200,6 +201,20 @@ def test_the_server_can_be_named_by_master_and_a_kubeconfig_means_nothing(vcctl:
 @pytest.fixture
 def owner(yard: Yard, tmp_path: Path) -> Vcctl:
     return Vcctl(tmp_path / "owner", {"YARD_DATA": str(yard.data), "YARD_LANG": "en"})
+
+
+def test_who_may_change_everybodys_jobs_must_say_whose(yard: Yard, vcctl: Vcctl, owner: Vcctl, tmp_path: Path) -> None:
+    people = [vcctl, newcomer(yard, tmp_path / "other", name="wlw")]
+    for person in people:
+        person.create("same-name", "sleep 1000")
+    for verb in ("delete", "suspend", "resume"):
+        done = owner.run("job", verb, "-N", "same-name")
+        assert (done.code, done.out[: done.out.index(":")]) == (2, f"Failed to {verb} job")
+    id = re.search(r"([a-z0-9]{10}) \(wlw\)", done.out)
+    assert id, done
+    assert owner.good("job", "delete", "-N", id.group(1)) == "delete job same-name successfully\n"
+    assert owner.good("job", "delete", "-N", "same-name") == "delete job same-name successfully\n"
+    assert not any("same-name" in person.good("job", "list") for person in people)
 
 
 def test_queues_are_groups_with_their_weights(yard: Yard, owner: Vcctl) -> None:

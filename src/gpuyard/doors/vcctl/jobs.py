@@ -8,7 +8,7 @@ from gpuyard.dialects.volcano import telling
 from gpuyard.doors.asking import in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import Failure
-from gpuyard.doors.vcctl.finding import ENDED, find_all, find_job
+from gpuyard.doors.vcctl.finding import ENDED, find_all, find_job, the_only_one
 from gpuyard.doors.vcctl.master import server_of
 
 MOST_LISTED = 10_000  # of the newest; a cluster that holds more ended jobs is not helped by all of them
@@ -67,7 +67,7 @@ def delete(given: Given) -> None:
     _require_name(given, "delete")
     with server_of(given) as server:
         found = find_all(server, given)
-        job = next((item for item in found if item["state"] not in ENDED), found[0])
+        job = the_only_one(found)
         ended = [item for item in found if item["state"] in ENDED and item["owner"] == job["owner"]]
         for item in {item["id"]: item for item in (job, *ended)}.values():
             server.delete(f"/workloads/{in_path(item['id'])}")
@@ -85,7 +85,8 @@ def resume(given: Given) -> None:
 def _ask_of(given: Given, verb: str, wish: str) -> None:
     _require_name(given, verb)
     with server_of(given) as server:
-        server.post(f"/workloads/{in_path(find_job(server, given)['id'])}/{wish}")
+        job = the_only_one(find_all(server, given))
+        server.post(f"/workloads/{in_path(job['id'])}/{wish}")
 
 
 def _require_name(given: Given, verb: str) -> None:
