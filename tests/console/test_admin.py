@@ -74,7 +74,7 @@ def test_an_admin_changes_a_quota_live(team: Team, visits: Callable[..., Visits]
     page, say = visit.page, visit.say
     visit.enter(team.url, "ada", OWN, "/admin/groups?group=vision")
     drawer = page.get_by_role("dialog")
-    cards = say("NVIDIA cards", "NVIDIA 卡")
+    cards = say("NVIDIA cards", "NVIDIA 加速卡")
     limit = drawer.get_by_label(say(f"Limit of {cards}", f"{cards} 的限额"))
     expect(limit).to_have_value("2")
     expect(drawer.locator("[data-used=nvidia]")).to_contain_text("2")
@@ -141,14 +141,14 @@ def test_an_admin_closes_a_node_and_opens_it_again(team: Team, visits: Callable[
     page, say = visit.page, visit.say
     visit.enter(team.url, "ada", OWN, "/admin/nodes")
     name = "sim-07"
-    page.get_by_role("button", name=f"{say('Cordon', '停用节点')}: {name}", exact=True).click()
+    page.get_by_role("button", name=f"{say('Cordon', '暂停分配')}: {name}", exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text(say("What runs there goes on", "会继续"))).to_be_visible()
     still(visit, "admin-cordon")
-    dialog.get_by_role("button", name=say("Cordon", "停用节点")).click()
-    expect(row(page, name)).to_contain_text(say("cordoned", "已停用"))
+    dialog.get_by_role("button", name=say("Cordon", "暂停分配")).click()
+    expect(row(page, name)).to_contain_text(say("cordoned", "已暂停分配"))
     assert {node.name: node.state for node in team.admin.nodes()}[name] == "cordoned"
-    page.get_by_role("button", name=f"{say('Uncordon', '启用节点')}: {name}", exact=True).click()
+    page.get_by_role("button", name=f"{say('Uncordon', '恢复分配')}: {name}", exact=True).click()
     expect(row(page, name)).to_contain_text(say("ready", "正常"))
 
 
@@ -266,7 +266,7 @@ def test_the_audit_trail_is_whole_and_searched(team: Team, visits: Callable[...,
     page.get_by_label(say("Object", "对象"), exact=True).press("Enter")
     expect(page).to_have_url(re.compile("object=sim-03"))
     expect(page.get_by_role("row")).to_have_count(3 if language == "en" else 5)
-    expect(row(page, say("cordoned a machine", "停用节点")).first).to_contain_text("sim-03")
+    expect(row(page, say("cordoned a machine", "暂停分配")).first).to_contain_text("sim-03")
     visit.picture("admin-audit")
 
 

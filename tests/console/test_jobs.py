@@ -71,7 +71,7 @@ def write_job(visit: Visits, command: str, cards: str, name: str) -> None:
     page, say = visit.page, visit.say
     page.get_by_label(say("Command", "命令")).fill(command)
     page.get_by_label(say("Name", "名称"), exact=True).fill(name)
-    page.get_by_label(say("Cards", "卡"), exact=True).fill(cards)
+    page.get_by_label(say("Cards", "加速卡"), exact=True).fill(cards)
 
 
 def no_sideways(page: Page) -> bool:
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_explained_changed_run_read_searched_and_cloned(
 
     page.get_by_role("link", name=say("Clone with changes", "复制并修改")).click()
     expect(page.get_by_label(say("Command", "命令"))).to_have_value(re.compile("loss is falling"))
-    expect(page.get_by_label(say("Cards", "卡"), exact=True)).to_have_value("2")
+    expect(page.get_by_label(say("Cards", "加速卡"), exact=True)).to_have_value("2")
     expect(page.get_by_text(say("Starts now on", "会立即在"))).to_be_visible()
     ada.picture("job-clone")
 
@@ -133,7 +133,7 @@ def test_an_offer_taken_before_submitting_starts_the_job_at_once(
     page.goto(yard.url + "/jobs/new")
     write_job(ada, "echo hello", "4", "fits")
     page.get_by_role("button", name=re.compile(say("^Change: .*2 cards", "^更改: .*2 张卡"))).first.click()
-    expect(page.get_by_label(say("Cards", "卡"), exact=True)).to_have_value("2")
+    expect(page.get_by_label(say("Cards", "加速卡"), exact=True)).to_have_value("2")
     expect(page.get_by_text(say("Starts now on", "会立即在"))).to_be_visible()
     page.get_by_role("tab", name="YAML").click()
     expect(page.get_by_label(say("Job file", "任务文件"))).to_contain_text("cards: 2")
@@ -159,7 +159,7 @@ def test_a_mistake_in_yaml_is_told_at_its_line_and_nothing_is_created(
     assert len(list(work.jobs())) == before
     editor.fill("command: echo hello\ncards: many\n")
     page.get_by_role("tab", name=say("Form", "表单")).click()
-    expect(page.get_by_label(say("Cards", "卡"), exact=True)).to_have_value("many")
+    expect(page.get_by_label(say("Cards", "加速卡"), exact=True)).to_have_value("many")
     expect(page.locator("#job-cards-hint[role=alert]")).to_be_visible()
 
 

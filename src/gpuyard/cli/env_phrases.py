@@ -102,7 +102,7 @@ ENV: dict[str, tuple[str, str]] = {
         "{name} 是开发环境，没有自己的输出。JupyterLab 和 VS Code 的日志在环境内的 $YARD_DOOR 中："
         "yard shell {name} -- 'tail $YARD_DOOR/*.log'",
     ),
-    "env.removed": ("{name} is removed; your files stay", "已删除 {name}；您的文件保留"),
+    "env.removed": ("{name} is removed; your files stay", "已删除 {name}；你的文件保留"),
     "env.ask_rm": (
         "Remove {name} with all that is installed in it? Files in your home and in shares stay.",
         "确定删除 {name} 以及其中安装的全部内容？个人目录和共享目录中的文件会保留。",
@@ -138,7 +138,7 @@ ENV: dict[str, tuple[str, str]] = {
     "env.unknown": (
         "There is no dev environment called `{name}`, or it is not yours to see.\n"
         "  see what there is with: yard env ls",
-        "找不到开发环境 `{name}`，或者您无权查看。\n  查看现有的开发环境：yard env ls",
+        "找不到开发环境 `{name}`，或者你无权查看。\n  查看现有的开发环境：yard env ls",
     ),
     "env.runs_already": (
         "{name} runs. To change what it has, it is stopped and started again: yard env restart {name} …",

@@ -146,7 +146,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "login.old_password": ("Old password", "旧密码"),
     "done.own_password": (
         "the password is changed; other logins and tokens of yours have ended",
-        "密码已修改；您的其他登录和令牌均已失效",
+        "密码已修改；你的其他登录和令牌均已失效",
     ),
     "login.two_lines": (
         "two lines are needed: the old password, then the new one",

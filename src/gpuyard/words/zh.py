@@ -54,7 +54,7 @@ def _not_found(facts: Facts) -> str:
         return f"没有第 {{name}} 次运行，{has}。"
     if what == "replica" and isinstance(there, list) and there:
         return "没有副本 `{name}`，它的副本是：{there:list}。"
-    return "找不到{what:noun}[ `{name}`]，或者您无权查看。"
+    return "找不到{what:noun}[ `{name}`]，或者你无权查看。"
 
 
 def _wrong_state(facts: Facts) -> str:
@@ -138,7 +138,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.NOT_FOUND: _not_found,
     Code.AMBIGUOUS: "`{name}` 对应不止一个[：{matches:list}]。请把 id 写得更完整。",
     Code.ALREADY_THERE: _already_there,
-    Code.NOT_ALLOWED: "您没有权限[：{action:noun}]。请联系组长或管理员。",
+    Code.NOT_ALLOWED: "你没有权限[：{action:noun}]。请联系组长或管理员。",
     Code.LOGIN_NEEDED: "请先登录：`yard login URL`，或设置 YARD_TOKEN。",
     Code.WRONG_PASSWORD: "用户名或密码不对。",
     Code.PASSWORD_CHANGE_NEEDED: (
@@ -321,7 +321,7 @@ NOUNS: Mapping[str, str] = {
     "images": "在镜像中运行任务",
     "enter": "进入其中的任务",
     "cluster.show": "查看机器",
-    "node.cordon": "停用机器",
+    "node.cordon": "暂停向机器分配任务",
     "node.label": "给机器加标签",
     "user.show": "查看这个用户",
     "user.create": "添加用户",
@@ -337,7 +337,7 @@ NOUNS: Mapping[str, str] = {
     "audit.show": "查看审计记录",
     "ring": "但不在同一个环里",
     "empty": "即使上面什么都不运行",
-    "cordoned": "管理员已停用",
+    "cordoned": "管理员已暂停分配",
     "member": "组员",
     "lead": "组长",
     "admin": "管理员",

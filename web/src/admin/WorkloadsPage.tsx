@@ -92,11 +92,11 @@ function Filters({ filters, onSet }: FiltersProps) {
 function useColumns(): TableColumnsType<Workload> {
   const say = useWords(adminWords);
   return [
-    { title: say("name"), width: 150, ellipsis: true, render: (_, one) => <Link to={workPath(one.id, one.kind)} title={`${one.name} ${one.id}`}>{one.name}</Link> },
+    { title: say("name"), width: 140, ellipsis: true, render: (_, one) => <Link to={workPath(one.id, one.kind)} title={`${one.name} ${one.id}`}>{one.name}</Link> },
     { title: say("state"), width: 90, render: (_, one) => <StateMark state={one.state} kind={one.kind} /> },
     { title: say("owner"), width: 90, ellipsis: true, dataIndex: "owner" },
     { title: say("group"), width: 90, ellipsis: true, dataIndex: "group" },
-    { title: say("cards"), width: 56, align: "right", render: (_, one) => one.cards || "–" },
+    { title: say("cards"), width: 66, align: "right", render: (_, one) => one.cards || "–" },
     { title: say("priority"), width: 70, align: "right", dataIndex: "priority" },
     { title: say("submitted"), width: 100, render: (_, one) => <Ago at={one.submitted_at} /> },
     { title: say("reason"), width: 300, render: (_, one) => <span className="two-lines" title={one.reason}>{one.reason}</span> },

@@ -20,7 +20,7 @@ export const groupWords = {
   limitOf: ["Limit of {resource}", "{resource} 的限额"],
   guaranteed: ["Guaranteed", "保障"],
   guaranteedOf: ["Guarantee of {resource}", "{resource} 的保障"],
-  guaranteeWhy: ["Only cards can be guaranteed.", "只有卡可以设置保障。"],
+  guaranteeWhy: ["Only cards can be guaranteed.", "只有加速卡可以设置保障。"],
   unlimited: ["no limit", "不限"],
   nothing: ["none", "无"],
   quotaHow: ["Changes hold from the next decision on; what runs is left alone. Memory as 256G, cores as 64; empty: no limit.", "修改从下一次调度起生效，运行中的任务不受影响。内存如 256G，核数如 64；留空表示不限。"],
@@ -70,6 +70,6 @@ export const groupWords = {
   ofTotal: ["{used} of {total}", "{used} / {total}"],
   cpu: ["CPU cores", "CPU 核数"],
   memory: ["Memory", "内存"],
-  nvidia: ["NVIDIA cards", "NVIDIA 卡"],
-  ascend: ["Ascend cards", "昇腾卡"],
+  nvidia: ["NVIDIA cards", "NVIDIA 加速卡"],
+  ascend: ["Ascend cards", "昇腾加速卡"],
 } as const;

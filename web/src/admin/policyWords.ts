@@ -52,7 +52,7 @@ export const policyWords = {
   "order.half_life": ["Past use counts half after", "历史用量减半周期"],
   "order.ahead": ["Counts this much ahead", "预计占用时长"],
   "order.tolerance": ["Shares this near are equal", "份额差异容忍度"],
-  "order.cores_per_card": ["Cores that weigh as one card", "折合一张卡的核数"],
+  "order.cores_per_card": ["Cores that weigh as one card", "折合一张加速卡的核数"],
   "order.age_every": ["Waiting adds points every", "等待加分间隔"],
   "order.age_points": ["Points added by waiting", "每次等待加分"],
   backfill: ["Short jobs may pass those that wait", "短任务可插空运行"],

@@ -10,13 +10,13 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "login.name": ("Name", "用户名"),
     "login.password": ("Password", "密码"),
     "login.button": ("Log in", "登录"),
-    "login.who": ("You are logged in as {name}.", "您已登录：{name}。"),
+    "login.who": ("You are logged in as {name}.", "你已登录：{name}。"),
     "login.open": (
         "Open your work with `yard env open NAME`, or follow a link to it.",
-        "用 `yard env open 名称` 打开您的环境，或点击它的链接。",
+        "用 `yard env open 名称` 打开你的环境，或点击它的链接。",
     ),
     "logout.button": ("Log out", "退出登录"),
-    "logout.done": ("You are logged out.", "您已退出登录。"),
+    "logout.done": ("You are logged out.", "你已退出登录。"),
     "starting.lab": ("JupyterLab is starting …", "JupyterLab 正在启动……"),
     "starting.ide": ("VS Code is starting …", "VS Code 正在启动……"),
     "failed.service": (
@@ -43,7 +43,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
     ),
     "visit.over": (
         "This visit is over: you logged out, or it is too long ago. Open it again.",
-        "本次访问已结束：您已退出登录，或时间过久。请重新打开。",
+        "本次访问已结束：你已退出登录，或时间过久。请重新打开。",
     ),
     "bad.origin": ("This request came from another page.", "这个请求来自其他页面。"),
     "bad.method": ("This is not how to ask for this page.", "请求方式不对。"),
@@ -51,7 +51,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "This is answered over https only. Nothing was done.",
         "只能通过 https 访问，请求未执行。",
     ),
-    "too.many": ("You have too many connections open at once.", "您同时打开的连接太多。"),
+    "too.many": ("You have too many connections open at once.", "你同时打开的连接太多。"),
     "not.here": ("There is nothing here.", "这里什么也没有。"),
     "broken": ("Something went wrong in the gateway; it is in its log.", "网关内部出错，已记入日志。"),
 }
