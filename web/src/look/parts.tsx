@@ -130,6 +130,13 @@ export function useSpent(): (seconds: number) => string {
   };
 }
 
+/** How long ago: there nobody counts seconds beyond a minute. */
+export function useAgo(): (seconds: number) => string {
+  const say = useWords(lookWords);
+  const inWords = useSpent();
+  return (seconds) => say("ago", { time: seconds >= 60 && seconds < 120 ? say("minutes", { n: 1 }) : inWords(seconds) });
+}
+
 /** The clock for what shows ages; it ticks every ten seconds. */
 export function useNow(everyMs = 10_000): number {
   const [now, setNow] = useState(Date.now);
@@ -142,12 +149,9 @@ export function useNow(everyMs = 10_000): number {
 
 /** How long ago, with the moment itself, in the user's zone, when pointed at. */
 export function Ago({ at }: { at: string }) {
-  const say = useWords(lookWords);
-  const inWords = useSpent();
+  const inWords = useAgo();
   const now = useNow();
-  return (
-    <Moment at={at}>{say("ago", { time: inWords((now - Date.parse(at)) / 1000) })}</Moment>
-  );
+  return <Moment at={at}>{inWords((now - Date.parse(at)) / 1000)}</Moment>;
 }
 
 export function Moment({ at, children }: { at: string; children?: ReactNode }) {

@@ -3,7 +3,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { Link } from "react-router-dom";
 import type { Schemas } from "@/api/client";
-import { moment, StateMark, useNow, useSpent } from "@/look/parts";
+import { moment, StateMark, useAgo, useNow, useSpent } from "@/look/parts";
 import { type Facts, useLanguage, useWords } from "@/words";
 import { hasEnded, isRunning } from "../wishes";
 import { jobWords } from "../words";
@@ -31,6 +31,7 @@ export function JobRows({ rows, narrow, hasMore, more, view, chosen, choose, cho
   const now = useNow();
   const { language } = useLanguage();
   const inWords = useStable(useSpent(), language);
+  const ago = useStable(useAgo(), language);
   const all = rows.length > 0 && chosen.size >= rows.length && rows.every((row) => chosen.has(row.id));
   const keyOf = useCallback((index: number) => rows[index]?.id ?? index, [rows]); // a new one makes all rows be measured anew
   // oxlint-disable-next-line react/incompatible-library -- it is not handed on
@@ -67,7 +68,7 @@ export function JobRows({ rows, narrow, hasMore, more, view, chosen, choose, cho
         <div role="presentation" style={{ height: virtual.getTotalSize(), position: "relative" }}>
           {items.map((item) => {
             const job = rows[item.index];
-            return job && <JobRow key={item.key} job={job} index={item.index} top={item.start} now={now} chosen={chosen.has(job.id)} choose={choose} say={say} language={language} inWords={inWords} />;
+            return job && <JobRow key={item.key} job={job} index={item.index} top={item.start} now={now} chosen={chosen.has(job.id)} choose={choose} say={say} language={language} inWords={inWords} ago={ago} />;
           })}
         </div>
       </div>
@@ -93,11 +94,12 @@ interface RowProps {
   say: Say;
   language: string;
   inWords: (seconds: number) => string;
+  ago: (seconds: number) => string;
 }
 
 type Say = (key: keyof typeof jobWords, facts?: Facts) => string;
 
-const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose, say, language, inWords }: RowProps) {
+const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose, say, language, inWords, ago }: RowProps) {
   return (
     <div className="jobs-row jobs-line" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }}>
       <span role="cell" className="jobs-check">
@@ -107,7 +109,7 @@ const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose, say,
       <span role="cell" className="jobs-state"><StateMark state={job.state} /></span>
       <span role="cell" className="jobs-owner cut quiet" title={`${job.owner} · ${job.group}`}>{job.owner} · {job.group}</span>
       <span role="cell" className="jobs-cards jobs-number">{job.cards}</span>
-      <span role="cell" className="jobs-age quiet"><time dateTime={job.submitted_at} title={moment(job.submitted_at, language)}>{inWords((now - Date.parse(job.submitted_at)) / 1000)}</time></span>
+      <span role="cell" className="jobs-age quiet"><time dateTime={job.submitted_at} title={moment(job.submitted_at, language)}>{ago((now - Date.parse(job.submitted_at)) / 1000)}</time></span>
       <span role="cell" className="jobs-time quiet">{progress(job, now, say, inWords)}</span>
       <span role="cell" className="jobs-reason quiet" title={job.reason}>{job.reason}</span>
     </div>
