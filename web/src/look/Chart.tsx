@@ -38,7 +38,8 @@ function look(dark: boolean) {
 
 function drawing({ lines, format, label }: Props, dark: boolean, language: string) {
   const { text, line, ground, colours } = look(dark);
-  const clock = new Intl.DateTimeFormat(language === "zh" ? "zh-CN" : "en-GB", { hour: "2-digit", minute: "2-digit", second: spanOf(lines) < SHORT_MS ? "2-digit" : undefined });
+  const short = spanOf(lines) < SHORT_MS;
+  const clock = new Intl.DateTimeFormat(language === "zh" ? "zh-CN" : "en-GB", { hour: "2-digit", minute: "2-digit", second: short ? "2-digit" : undefined });
   const plain = (value: number) => String(Number(value < 1 ? value.toPrecision(2) : value.toFixed(2)));
   return {
     animation: false,
@@ -47,7 +48,7 @@ function drawing({ lines, format, label }: Props, dark: boolean, language: strin
     grid: { left: 8, right: 16, top: lines.length > 1 ? 36 : 12, bottom: 4, containLabel: true },
     legend: lines.length > 1 ? { type: "plain", top: 0, textStyle: { color: text }, itemHeight: 8 } : undefined,
     tooltip: { trigger: "axis", backgroundColor: ground, borderColor: line, textStyle: { color: text }, renderMode: "richText", valueFormatter: (value: unknown) => (format ?? plain)(Number(value)) },
-    xAxis: { type: "time", axisLabel: { color: text, hideOverlap: true, formatter: (at: number) => clock.format(at) }, axisLine: { lineStyle: { color: line } } },
+    xAxis: { type: "time", minInterval: short ? 1000 : 60_000, axisLabel: { color: text, hideOverlap: true, formatter: (at: number) => clock.format(at) }, axisLine: { lineStyle: { color: line } } },
     yAxis: { type: "value", min: 0, axisLabel: { color: text, formatter: (value: number) => (format ?? plain)(value) }, splitLine: { lineStyle: { color: line } } },
     series: lines.map(({ name, points }) => ({ name, type: "line", data: points, showSymbol: points.length < 3, lineStyle: { width: 2 } })),
   };
