@@ -1,6 +1,6 @@
 /** News, taken in: what pages have asked for is asked for again when it changed, and the board is kept current. */
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
-import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
 import type { Schemas } from "./client";
 import { listen, type News, type Told } from "./live";
 
@@ -25,6 +25,16 @@ interface LiveState {
 
 const LiveContext = createContext<LiveState>({ down: false, stale: false });
 export const useLiveState = (): LiveState => useContext(LiveContext);
+
+/** Done whenever the connection is back. */
+export function useWhenBack(act: () => void): void {
+  const { down } = useLiveState();
+  const before = useRef(down);
+  useEffect(() => {
+    if (before.current && !down) act();
+    before.current = down;
+  });
+}
 
 /** The board with changed rows in their places; rows of machines that are gone leave. */
 export function patchBoard(board: Schemas["BoardOut"] | undefined, news: News): Schemas["BoardOut"] | undefined {

@@ -18,15 +18,18 @@ interface Props {
 
 export function Amount({ id, label, value, range, least = 0, help, trouble, onChange }: Props) {
   const say = useWords(envWords);
-  const most = Math.max(range.most, value, least);
+  // Of cores and GiB only whole ones are counted in the range: a part more may still be there.
+  const tooMuch = range.most > 0 && Math.floor(value) > range.most;
+  const most = Math.max(range.most, tooMuch ? 0 : value, least);
+  const told = trouble ?? (tooMuch ? say("tooMuch", { n: range.most }) : undefined);
   const now = range.now > 0 ? say("fitsNow", { n: range.now }) : say("nothingNow");
   const marks = range.now > least && range.now < most ? { [range.now]: "" } : undefined;
   const fits = value <= range.now;
   return (
-    <Form.Item label={label} htmlFor={id} validateStatus={trouble ? "error" : undefined} help={trouble} extra={<><span className={fits ? undefined : "state-warn"}>{now}</span>{help && <div>{help}</div>}</>}>
+    <Form.Item label={label} htmlFor={id} validateStatus={told ? "error" : undefined} help={told} extra={<><span className={fits ? undefined : "state-warn"}>{now}</span>{help && <div>{help}</div>}</>}>
       <div className="env-amount">
         <Slider min={least} max={most} value={value} marks={marks} onChange={onChange} ariaLabelForHandle={label} disabled={most <= least} />
-        <InputNumber id={id} min={least} max={Math.max(most, 1)} value={value} onChange={(wish) => onChange(wish ?? least)} disabled={most <= least} style={{ width: "100%" }} />
+        <InputNumber id={id} min={least} value={value} onChange={(wish) => onChange(wish ?? least)} disabled={most <= least} style={{ width: "100%" }} />
       </div>
     </Form.Item>
   );

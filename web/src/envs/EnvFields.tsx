@@ -21,7 +21,8 @@ export function NameField({ draft, change, troubles }: Shared) {
   const say = useWords(envWords);
   return (
     <Form.Item label={say("name")} htmlFor="env-name" required extra={say("nameRule")} {...wrong(troubles["name"])}>
-      <Input id="env-name" value={draft.name} onChange={(event) => change({ name: event.target.value.trim() })} maxLength={40} autoComplete="off" spellCheck={false} />
+      {/* oxlint-disable-next-line jsx-a11y/no-autofocus -- the first field of a page that is one form */}
+      <Input id="env-name" autoFocus value={draft.name} onChange={(event) => change({ name: event.target.value.trim() })} maxLength={40} autoComplete="off" spellCheck={false} />
     </Form.Item>
   );
 }

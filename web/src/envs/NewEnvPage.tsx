@@ -3,8 +3,8 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Button, Form, Tag } from "antd";
 import { useEffect, useState } from "react";
 import { useNavigate } from "react-router-dom";
-import { api, asked, Refusal } from "@/api/client";
-import { keys } from "@/api/news";
+import { api, asked, Refusal, Unreachable } from "@/api/client";
+import { keys, useWhenBack } from "@/api/news";
 import { PageHead, slow, Trouble } from "@/look/parts";
 import { useSession } from "@/session/session";
 import { useLanguage, useWords } from "@/words";
@@ -65,6 +65,9 @@ export default function NewEnvPage() {
   const usesImages = who.engine === "container";
   const outlook = useOutlook(draft, usesImages);
   const create = useCreate(draft);
+  useWhenBack(() => {
+    if (create.error instanceof Unreachable) create.reset();
+  });
   const change = (wish: Partial<Draft>) => {
     create.reset();
     setDraft({ ...draft, ...wish });

@@ -31,6 +31,7 @@ export const envWords = {
   fair: ["a fair share", "公平份额"],
   fairHelp: ["With 0 it gets a fair share.", "填 0 则按公平份额分配。"],
   fitsNow: ["free on one machine now: {n}", "目前单台机器空闲：{n}"],
+  tooMuch: ["No machine has more than {n}.", "单台机器最多只有 {n}。"],
   nothingNow: ["none is free now", "目前没有空闲"],
   noCards: ["There are no cards on this platform.", "此平台没有加速卡。"],
   idle: ["Stop when nobody uses it for", "无人使用多久后停止"],

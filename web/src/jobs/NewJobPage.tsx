@@ -1,10 +1,10 @@
 /** A new job, by form or as YAML: two views of one text, with what would happen told before the click. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Alert, Button, Skeleton, Tabs } from "antd";
-import { lazy, Suspense, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router-dom";
-import { api, asked, Refusal } from "@/api/client";
-import { keys } from "@/api/news";
+import { api, asked, Refusal, Unreachable } from "@/api/client";
+import { keys, useWhenBack } from "@/api/news";
 import { PageHead, slow, Trouble } from "@/look/parts";
 import { useWords } from "@/words";
 import { FIRST_TEXT, hasCommand, shapeOf, textOf, withChanges } from "./fresh/draft";
@@ -64,6 +64,10 @@ function Draft({ first, from }: { first: string; from: string | null }) {
     }, { replace: true });
   const looked = useOutlook(text);
   const submit = useSubmit(text);
+  useWhenBack(() => {
+    if (submit.error instanceof Unreachable) submit.reset();
+  });
+  useEffect(() => document.getElementById("job-command")?.focus(), []); // once, not whenever the form is shown again
   const { data: schema } = useQuery({ queryKey: ["schema"], queryFn: () => asked(api.GET("/api/v1/schema/job.json")), staleTime: Infinity, enabled: view === "yaml" });
   const problems = submit.error instanceof Refusal && looked.problems.length === 0 ? submit.error.problems : looked.problems;
   const write = (now: string) => {

@@ -37,7 +37,8 @@ export default function LoginPage({ onLogin }: { onLogin: (password: string) => 
         {trouble !== null && <Alert type="error" showIcon role="alert" title={troubleWords(trouble, frame("unreachable"))} style={{ marginBottom: 16 }} />}
         <Form layout="vertical" onFinish={(values) => void logIn(values)} requiredMark={false}>
           <Form.Item name="name" label={say("name")} rules={[{ required: true, message: say("nameMissing") }]}>
-            <Input autoComplete="username" />
+            {/* oxlint-disable-next-line jsx-a11y/no-autofocus -- the page is there for nothing else */}
+            <Input autoComplete="username" autoFocus />
           </Form.Item>
           <Form.Item name="password" label={say("password")} rules={[{ required: true, message: say("passwordMissing") }]}>
             <Input.Password autoComplete="current-password" />
