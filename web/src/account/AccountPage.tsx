@@ -22,9 +22,9 @@ export default function AccountPage() {
   const wished = search.get("tab") ?? "";
   const open = tabs.some((tab) => tab.key === wished) ? wished : "about";
   return (
-    <div className="page" style={{ maxWidth: 960 }}>
+    <div className="page">
       <PageHead title={say("title")} />
-      <Tabs activeKey={open} onChange={(tab) => setSearch(tab === "about" ? {} : { tab }, { replace: true })} items={tabs} />
+      <Tabs style={{ maxWidth: 912 }} activeKey={open} onChange={(tab) => setSearch(tab === "about" ? {} : { tab }, { replace: true })} items={tabs} />
     </div>
   );
 }
