@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuyard.control.job_keys import JobKeys
 from gpuyard.control.loop import Control
 from gpuyard.dialects.policy import to_text
 from gpuyard.domain.cluster import Node
@@ -94,7 +95,9 @@ def a_stage(
         lock = ControlLock.acquire(database, "lab")
         engine = SimulatedEngine(nodes, time.time, real_time=True)
         executor = ThreadPoolExecutor(settings.launch_threads, "launch")
-        control = Control(database, lock, engine, executor, time.time, settings, lambda owner, digest: Path(digest))
+        control = Control(
+            database, lock, engine, executor, time.time, settings, lambda owner, digest: Path(digest), JobKeys(b"lab")
+        )
         thread = threading.Thread(target=control.run, name="control")
         thread.start()
         looker = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)

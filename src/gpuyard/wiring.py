@@ -31,6 +31,7 @@ from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Parts
 from gpuyard.api.wire import CarefulProtocol, raise_file_limit
 from gpuyard.control.folders import FolderKeeper
 from gpuyard.control.housekeeping import Housekeeper
+from gpuyard.control.job_keys import JobKeys
 from gpuyard.control.loop import Control
 from gpuyard.control.numbers import give_blocks
 from gpuyard.control.sampling import Sampler
@@ -251,7 +252,8 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     series = Series(settings.data / "metrics.db")
     executor = ThreadPoolExecutor(settings.control.launch_threads, "launch")
     first_admin = executor.submit(access.first_start)
-    control = Control(database, lock, engine, executor, clock, with_common_variables(settings), workdirs.path)
+    keys = JobKeys.kept_at(settings.data / "job_keys.secret")
+    control = Control(database, lock, engine, executor, clock, with_common_variables(settings), workdirs.path, keys)
     sampler = Sampler(engine, series, lambda: control.watched, clock, settings.control.sample_seconds, control.busy)
     keeper = Housekeeper(database, engine, workdirs, settings.data / "backups", clock, settings.control)
     view = View(database, clock)

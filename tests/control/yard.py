@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpuyard.control.job_keys import JobKeys
 from gpuyard.control.loop import Control
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.people import Group, Membership, Quota, Role, User
@@ -56,6 +57,7 @@ class Yard:
             lambda: self.time,
             EAGER,
             lambda owner, digest: Path(digest),
+            JobKeys(b"test"),
         )
 
     def close(self) -> None:

@@ -146,7 +146,6 @@ def test_every_field_without_meaning_is_named_with_its_line() -> None:
     found = read(MPI)
     lines = MPI.split("\n")
     assert {one.at: lines[(one.line or 0) - 1].strip() for one in found.unused} == {
-        "spec.plugins.ssh": "ssh: []",
         "spec.plugins.svc[0]": 'svc: ["--disable-network-policy"]',
         "spec.policies[1]": "- events: [PodFailed, Unknown]",
         "spec.tasks[0].template.spec.imagePullSecrets": "imagePullSecrets:",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.doors import vcctl_guide as guide
-from tests.doors.vcctl import PERSON, Vcctl, newcomer
+from tests.doors.vcctl import PERSON, SMALL, Vcctl, newcomer
 from tests.images import stage
 from tests.platforms import Platform, a_platform
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(bool(stage.missing("iptables")), reason=stage.mi
 
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with a_platform(tmp_path_factory.mktemp("yard"), "container", "--simulate-cards", "2") as yard:
+    with a_platform(tmp_path_factory.mktemp("yard"), "container", "--simulate-cards", "2", with_toolbox=True) as yard:
         yard.load(stage.busybox_image())
         yield yard
 
@@ -54,3 +54,32 @@ def test_a_replica_is_called_as_its_pod(vcctl: Vcctl, image: str) -> None:
     vcctl.create("ea-exp", "nslookup ea-exp-task-0-0 >/dev/null && echo found", image)
     assert vcctl.wait_for("ea-exp")["Phase"] == "Completed", vcctl.run("job", "logs", "-N", "ea-exp")
     assert vcctl.good("job", "logs", "-N", "ea-exp") == "found\n"
+
+
+MASTER = "until ssh -p 2222 $MPI_HOST 'echo $SSH_CONNECTION' >there; do sleep 0.2; done; wc -w <there"
+WORKER = (
+    "ssh-keygen -q -t ed25519 -N '' -f host && mkdir -p /run/sshd"
+    " && exec /opt/yard/bin/sshd -D -e -f /dev/null -p 2222 -h $PWD/host"
+)
+MPI = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: mpi-job}}
+spec:
+  minAvailable: 2
+  plugins: {{mpi: ["--master=mpimaster", "--worker=mpiworker"]}}
+  tasks:
+    - name: mpimaster
+      policies: [{{event: TaskCompleted, action: CompleteJob}}]
+      template: {{spec: {{containers: [{{image: {image}, command: ["sh", "-c", "{master}"], resources: {small}}}]}}}}
+    - name: mpiworker
+      template: {{spec: {{containers: [{{image: {image}, command: ["sh", "-c", "{worker}"], resources: {small}}}]}}}}
+"""
+
+
+def test_replicas_reach_each_other_by_ssh_with_keys_of_their_own(yard: Platform, vcctl: Vcctl) -> None:
+    image = yard.load(stage.ssh_image())
+    vcctl.write("mpi.yaml", MPI.format(image=image, master=MASTER, worker=WORKER, small=f"{{limits: {{{SMALL}}}}}"))
+    vcctl.good("job", "run", "-f", "mpi.yaml")
+    assert vcctl.wait_for("mpi-job")["Phase"] == "Completed", vcctl.run("job", "logs", "-N", "mpi-job")
+    assert "\n4\n" in vcctl.good("job", "logs", "-N", "mpi-job")

@@ -72,13 +72,34 @@ def empty_image() -> str:
 
 def busybox_image() -> str:
     """One program, and the names people call it by."""
+    return _imported("localhost/yard-busybox:1", lambda: _packed(*_busybox()))
+
+
+def ssh_image() -> str:
+    """The same, with this machine's ssh."""
+
+    def make() -> bytes:
+        files, links = _busybox()
+        programs = [Path(found) for name in ("ssh", "ssh-keygen") if (found := shutil.which(name))]
+        files["etc/passwd"] += b"sshd:x:100:65534::/run/sshd:/bin/false\n"
+        needed = [path for program in programs for path in (program, *_libraries(program))]
+        return _packed(files | {str(path).lstrip("/"): path.read_bytes() for path in needed}, links)
+
+    return _imported("localhost/yard-ssh:1", make)
+
+
+def _busybox() -> tuple[dict[str, bytes], dict[str, str]]:
     found = shutil.which("busybox")
     assert found is not None
     names = subprocess.run([found, "--list"], capture_output=True, text=True, check=True).stdout.split()
     links = {f"bin/{name}": "busybox" for name in names if name != "busybox"}
-    program = Path(found).read_bytes()
-    text = b"root:x:0:0:root:/root:/bin/sh\n"
-    return _imported("localhost/yard-busybox:1", lambda: _packed({"bin/busybox": program, "etc/passwd": text}, links))
+    return {"bin/busybox": Path(found).read_bytes(), "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\n"}, links
+
+
+def _libraries(program: Path) -> list[Path]:
+    """What it is linked with, its loader included."""
+    told = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
+    return [Path(word) for word in told.split() if word.startswith("/")]
 
 
 def debian_image() -> str:

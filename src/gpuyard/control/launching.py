@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from gpuyard.control.job_keys import JobKeys
 from gpuyard.dialects.inside import told
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.people import Group, User
 from gpuyard.domain.reasons import Reason
-from gpuyard.domain.told import is_host_name
+from gpuyard.domain.told import SmallFile, is_host_name
 from gpuyard.domain.workload import Kind, Replica, ReplicaId, Workload
 from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest, MakesRooms, SharesNetwork
 
@@ -39,8 +40,9 @@ class LaunchResult:
 class Launcher:
     """Launches attempts on an executor and keeps the results until the loop fetches them."""
 
-    def __init__(self, engine: Engine, executor: Executor, wake: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, executor: Executor, wake: Callable[[], None], keys: JobKeys) -> None:
         self._engine = engine
+        self._keys = keys
         self._executor = executor
         self._wake = wake
         self._under_way: set[tuple[str, int]] = set()
@@ -81,13 +83,20 @@ class Launcher:
             key = (workload.id, workload.attempts_made)
             try:
                 is_shared = isinstance(self._engine, SharesNetwork) and self._engine.shares_network(workload.group)
-                told_all = tell(workload, requests, makes_rooms=makes_rooms, own_ports=is_shared)
+                told_all = tell(workload, requests, self._keys_at, makes_rooms=makes_rooms, own_ports=is_shared)
                 result = self._launch_all(key, told_all)
             except Exception:  # a mistake in the engine: nobody knows what became of it, so it is asked for again
                 log.exception("launching %s", key[0])
                 result = LaunchResult(*key, {}, unsure=True)
             self._results.put(result)
         self._wake()
+
+    def _keys_at(self, workload: str, folder: str) -> tuple[SmallFile, ...]:
+        """None where the engine cannot show them: the machine's own people have keys of their own there."""
+        files = self._keys.files(workload, folder)
+        if not isinstance(self._engine, MakesRooms) or any(self._engine.file_refusal(file.path) for file in files):
+            return ()
+        return files
 
     def _launch_all(self, key: tuple[str, int], requests: Iterable[LaunchRequest]) -> LaunchResult:
         handles: dict[ReplicaId, str] = {}
@@ -137,7 +146,12 @@ def render(
 
 
 def tell(
-    workload: Workload, requests: Sequence[LaunchRequest], *, makes_rooms: bool, own_ports: bool = False
+    workload: Workload,
+    requests: Sequence[LaunchRequest],
+    keys_at: Callable[[str, str], tuple[SmallFile, ...]] = lambda workload, folder: (),
+    *,
+    makes_rooms: bool,
+    own_ports: bool = False,
 ) -> Iterator[LaunchRequest]:
     """With what replicas that came through a front door expect to find, one after the other: of thousands each may be
     told of all the others. Pure; the job's own variables win."""
@@ -147,10 +161,12 @@ def tell(
     each = [told(workload, request.id, own_ports=own_ports) for request in requests]
     peers = tuple(dict.fromkeys(name for one in each for name in one.aliases if is_host_name(name)))
     known, by_address = frozenset(peers), dict[str, str]()
+    keys = {folder: keys_at(workload.id, folder) for folder in {one.keys for one in each} if folder}
     for request, one in zip(requests, each, strict=True):
         if makes_rooms:
             own = tuple(name for name in one.aliases if name in known)
-            yield replace(_with_variables(request, one.env), aliases=own, peers=peers, files=one.files)
+            files = (*one.files, *keys.get(one.keys, ()))
+            yield replace(_with_variables(request, one.env), aliases=own, peers=peers, files=files)
         else:
             by_address.update((text, _by_address(text, known)) for _, text in one.env if text not in by_address)
             env = [(name, by_address[text]) for name, text in one.env]

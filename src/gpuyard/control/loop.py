@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gpuyard.control.changes import Changes, Outdated
 from gpuyard.control.filling import FillingWatch
+from gpuyard.control.job_keys import JobKeys
 from gpuyard.control.launching import Launcher, LaunchResult, render
 from gpuyard.control.observing import WATCHED, Observer
 from gpuyard.control.placing import decided
@@ -67,6 +68,7 @@ class Control:
         clock: Callable[[], float],
         settings: ControlSettings,
         workdir_path: Callable[[str, str], Path],
+        keys: JobKeys,
     ) -> None:
         self._database = database
         self._lock = lock
@@ -76,7 +78,7 @@ class Control:
         self._workdir_path = workdir_path
         self._woken = threading.Event()
         self._over = threading.Event()
-        self._launcher = Launcher(engine, executor, self._woken.set)
+        self._launcher = Launcher(engine, executor, self._woken.set, keys)
         self._observer = Observer(engine, self._launcher)
         self._teller = Teller()
         self._engine_nodes: tuple[Node, ...] = ()

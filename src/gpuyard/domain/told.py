@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 READ_BY_ALL, READ_BY_OWNER = 0o444, 0o400
+KEYS_FOLDER = "/root/.ssh"
 MAX_SMALL_FILES = 64
 MAX_SMALL_BYTES = 256 * 1024
 FIRST_OWN_PORT, OWN_PORTS = 10_000, 20_000  # below those that systems hand out by themselves
@@ -31,6 +32,7 @@ class Told:
     env: tuple[tuple[str, str], ...] = ()
     aliases: tuple[str, ...] = ()
     files: tuple[SmallFile, ...] = ()
+    keys: str = ""  # the folder where it looks for SSH keys that all replicas share
 
 
 NOTHING = Told()

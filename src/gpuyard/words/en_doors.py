@@ -50,7 +50,7 @@ DOOR_NOUNS: Mapping[str, str] = {
     "door.unused.requests": "a replica gets what `limits` says",
     "door.unused.volume": "there are no such volumes here; your own files and your group's are shown in every job",
     "door.unused.many_hosts": "of more than 1,000 replicas the hosts are not listed; names and numbers are told",
-    "door.unused.ssh": "no keys are made; put them into the image, or into your home and tell ssh and sshd where",
+    "door.read.ssh": "keys are shown in containers, for root; elsewhere bring your own, and tell ssh and sshd where",
     "door.unused.ttl": "it stays on the list until it is deleted",
     "door.unused.maxRetry": "retries are counted for the whole job",
     "door.unused.topologyPolicy": "the platform decides this by itself",

@@ -46,7 +46,7 @@ DOOR_NOUNS: Mapping[str, str] = {
     "door.unused.requests": "副本得到的是 `limits` 写的数量",
     "door.unused.volume": "这里没有集群的存储卷；每个任务里都能看到自己的和组里的文件",
     "door.unused.many_hosts": "副本超过 1,000 个时不列出全部主机；名称和数量照常给出",
-    "door.unused.ssh": "不生成密钥；请放进镜像，或者放在主目录里并告诉 ssh 和 sshd 位置",
+    "door.read.ssh": "密钥只在容器内提供给 root；其他情况请自备，并告诉 ssh 和 sshd 位置",
     "door.unused.ttl": "任务会留在列表里，直到被删除",
     "door.unused.maxRetry": "重试次数按整个任务计算",
     "door.unused.topologyPolicy": "由平台自行决定",

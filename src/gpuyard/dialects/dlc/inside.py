@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from gpuyard.dialects.dlc import keys
 from gpuyard.dialects.dlc.ids import job_id, pod_id
-from gpuyard.domain.told import Told, own_port
+from gpuyard.domain.told import KEYS_FOLDER, Told, own_port
 from gpuyard.domain.workload import ReplicaId, RoleSpec, Workload
 
 MASTER_PORT = 23456
@@ -36,7 +36,7 @@ def told(workload: Workload, replica: ReplicaId, *, own_ports: bool = False) -> 
         env = _ranks(id, workload, replica, own)
         if kind == "MPIJob":
             env += (("MPI_HOST", _hosts(id, _shape(_in_order(workload)))),)
-    return Told(env, aliases=(pod_id(id, replica.short),))
+    return Told(env, aliases=(pod_id(id, replica.short),), keys=KEYS_FOLDER if kind == "MPIJob" else "")
 
 
 def _in_order(workload: Workload) -> list[RoleSpec]:

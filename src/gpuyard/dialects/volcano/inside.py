@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from gpuyard.dialects.volcano import plugins
 from gpuyard.dialects.volcano.names import is_job_name, is_task_name, pod_name
-from gpuyard.dialects.volcano.plugins import Plugins, Task
-from gpuyard.domain.told import NOTHING, SmallFile, Told, own_port
+from gpuyard.dialects.volcano.plugins import KEYS_OPTION, Plugins, Task
+from gpuyard.domain.told import KEYS_FOLDER, NOTHING, SmallFile, Told, own_port
 from gpuyard.domain.workload import ReplicaId, Spec, Workload
 
 HOSTS_FOLDER = "/etc/volcano"
@@ -73,7 +73,8 @@ def told(workload: Workload, replica: ReplicaId, *, own_ports: bool = False) -> 
     pod = pod_name(job.name, mine.name, replica.index)
     aliases = (pod, job.host(mine, replica.index)) if "svc" in given else (pod,)
     files = _host_files(job) if "svc" in given else ()
-    return Told(tuple(env.items()), aliases if len(pod) <= 63 else (), files)
+    keys = plugins.option(given["ssh"], KEYS_OPTION, KEYS_FOLDER) if "ssh" in given else ""
+    return Told(tuple(env.items()), aliases if len(pod) <= 63 else (), files, keys)
 
 
 def tasks_of(spec: Spec) -> tuple[Task, ...]:

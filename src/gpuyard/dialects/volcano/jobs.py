@@ -76,7 +76,7 @@ def _plugins(spec: Mapping[str, Any], notes: Notes) -> plugins.Plugins:
             _name_unknown_options(name, given[name], (*at, name), notes)
     complete = plugins.complete(given)
     if "ssh" in complete:
-        notes.leave_out((*at, "ssh" if "ssh" in given else "mpi"), "door.unused.ssh")
+        notes.read_as((*at, "ssh" if "ssh" in given else "mpi"), "door.read.ssh")
     return complete
 
 

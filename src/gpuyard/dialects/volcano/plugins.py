@@ -10,10 +10,12 @@ from typing import Any
 KNOWN = ("env", "svc", "ssh", "pytorch", "tensorflow", "mpi")
 WITHOUT_MEANING = ("hcclrank",)
 BRINGS: Mapping[str, tuple[str, ...]] = {"mpi": ("svc", "ssh"), "pytorch": ("svc",), "tensorflow": ("svc",)}
+KEYS_OPTION = "ssh-key-file-path"
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "pytorch": ("master", "worker", "port"),
     "tensorflow": ("ps", "worker", "chief", "evaluator", "port"),
     "mpi": ("master", "worker"),
+    "ssh": (KEYS_OPTION,),
 }
 
 Plugins = dict[str, list[str]]
