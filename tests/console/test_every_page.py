@@ -131,5 +131,5 @@ def test_someone_elses_job_looks_like_none_at_all(
     visit = visits()
     visit.expected.append(re.compile("404"))
     visit.enter(yard.url, "bob", OWN, f"/jobs/{works[0]}")
-    expect(visit.page.get_by_role("alert").first).to_be_visible()
+    expect(visit.page.get_by_text(f"There is no job called `{works[0]}`")).to_be_visible()
     expect(visit.page.get_by_text("ended", exact=True)).to_have_count(0)

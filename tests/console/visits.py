@@ -64,6 +64,7 @@ class Visits:
         self.page.locator(".ant-select-item-option", has_text="中文" if language == "zh" else "English").click()
         self.language = language
         expect(self.page.locator("html")).to_have_attribute("lang", "zh-CN" if language == "zh" else "en")
+        expect(self.page.locator(".ant-select-dropdown").locator("visible=true")).to_have_count(0)
 
     def see(self, width: int, height: int = 900, *, dark: bool) -> None:
         """The open page, in another window and another light."""
