@@ -66,7 +66,7 @@ export default function EnvPage() {
   const { name = "" } = useParams();
   const { data, error, refetch } = useEnv(name);
   const gone = error instanceof Refusal && error.status === 404;
-  if (gone) return <div className="page"><Nothing title={say("missing")}><LinkButton to="/envs">{say("toList")}</LinkButton></Nothing></div>;
+  if (gone) return <div className="page" role="alert"><Nothing title={say("missing")}><LinkButton to="/envs">{say("toList")}</LinkButton></Nothing></div>;
   if (data) return <Detail env={data} />;
   return <div className="page" aria-busy={!error}>{error && <Trouble error={error} again={() => void refetch()} />}</div>;
 }

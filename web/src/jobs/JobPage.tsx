@@ -27,7 +27,7 @@ export default function JobPage() {
   const { id = "" } = useParams();
   const { data: job, error, refetch } = useJob(id);
   const gone = error instanceof Refusal && error.status === 404;
-  if (gone) return <div className="page"><Nothing title={error.message}><LinkButton to="/jobs">{say("toList")}</LinkButton></Nothing></div>;
+  if (gone) return <div className="page" role="alert"><Nothing title={error.message}><LinkButton to="/jobs">{say("toList")}</LinkButton></Nothing></div>;
   if (error && !job) return <div className="page"><Trouble error={error} again={() => void refetch()} /></div>;
   if (!job) return <div className="page" aria-busy="true"><Skeleton active /></div>;
   return <Shown key={job.id} job={job} />;
