@@ -75,7 +75,7 @@ def _filter(page: Page) -> float:
     page.evaluate(WATCH_FRAMES)
     for text, found in (("job-77", 111), ("job-7777", 1), ("", JOBS)):
         page.get_by_label("Search by name").fill(text)
-        page.get_by_text(f"{found} jobs", exact=True).wait_for()
+        page.get_by_text("1 job" if found == 1 else f"{found} jobs", exact=True).wait_for()
     return float(page.evaluate(STOP_WATCHING))
 
 
