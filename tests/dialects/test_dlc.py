@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dialects import specs
+from tests.dialects.dlc_params import USUAL
 
 from gpuyard.dialects import brought, native
 from gpuyard.dialects.dlc import keys, params
@@ -14,22 +15,6 @@ from gpuyard.dialects.dlc.writing import write
 from gpuyard.domain.errors import BadInput
 from gpuyard.domain.resources import GIB, MIB
 from gpuyard.domain.workload import JOB_NAME_RULE, Cause, Origin
-
-USUAL = """\
-name=yourtaskname
-kind=PyTorchJob
-worker_count=1
-worker_cpu=4
-worker_gpu=0
-worker_memory=4
-worker_shared_memory=4
-worker_image=master0:5000/eflops/pytorch:v1
-command=echo "hello world"
-priority=1
-workspace_id=your-workspace-id
-interactive=false
-"""
-
 
 odd_names = st.text(specs.plain, min_size=1, max_size=100).map(str.strip)
 names = specs.job_names | odd_names.filter(lambda name: is_name(name) and name[0] not in "\"'")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.yard import PROJECT, Ran, Yard, wait_until
+from tests.dialects.dlc_params import USUAL
 
 from gpuyard import Client
 
@@ -28,22 +29,7 @@ CONFIGURE = """\
        --password yourpassword
 """
 LIST_WORKSPACES = "./dlc get workspace\n"
-WRITE_PARAMS = """\
-cat << EOF > sample_job.params
-name=yourtaskname
-kind=PyTorchJob
-worker_count=1
-worker_cpu=4
-worker_gpu=0
-worker_memory=4
-worker_shared_memory=4
-worker_image=master0:5000/eflops/pytorch:v1
-command=echo "hello world"
-priority=1
-workspace_id=your-workspace-id
-interactive=false
-EOF
-"""
+WRITE_PARAMS = f"cat << EOF > sample_job.params\n{USUAL}EOF\n"
 CREATE = "./dlc create job --params_file ./sample_job.params\n"
 
 

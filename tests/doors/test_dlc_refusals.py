@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.yard import Ran, Yard
+from tests.dialects.dlc_params import USUAL
 from tests.doors import dlc as words
 from tests.doors.dlc import Dlc, add_people, configured, endpoint_of
 
@@ -18,7 +19,7 @@ from gpuyard.dialects.dlc import ids
 FAILED = re.compile(
     r"\[FAILED\] code: (\d{3}), (.*) request id: [0-9A-F]{8}(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}\n", re.DOTALL
 )
-PARAMS = words.WRITE_PARAMS.split("\n", 1)[1].removesuffix("EOF\n")
+PARAMS = USUAL
 
 
 @pytest.fixture(scope="module")

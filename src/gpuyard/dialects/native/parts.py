@@ -71,20 +71,26 @@ def _words(found: Found) -> tuple[str, ...]:
     return words
 
 
-def env(found: Found) -> tuple[tuple[str, str], ...]:
+def named_texts(
+    found: Found, name: Reader, value: Reader, *, most: int, most_bytes: int
+) -> tuple[tuple[str, str], ...]:
+    """Texts by name: at most so many, and so long together."""
     if not isinstance(found.value, Mapping):
         raise found.wrong(Problem.MAPPING)
-    if len(found.value) > MAX_ENV_NAMES:
-        raise found.wrong(Problem.TOO_MANY, {"limit": MAX_ENV_NAMES})
+    if len(found.value) > most:
+        raise found.wrong(Problem.TOO_MANY, {"limit": most})
     pairs = []
     for inner in map(found.inside, found.value):
-        key = found.findings.attempt(_env_name, inner)
-        value = found.findings.attempt(_env_value, inner)
-        if key is not None and value is not None:
-            pairs.append((key, value))
-    if sum(len(key) + len(value.encode()) + 2 for key, value in pairs) > MAX_ENV_BYTES:
-        raise found.wrong(Problem.TOO_LONG, {"limit": MAX_ENV_BYTES})
+        key, text = found.findings.attempt(name, inner), found.findings.attempt(value, inner)
+        if key is not None and text is not None:
+            pairs.append((key, text))
+    if sum(len(key) + len(text.encode()) + 2 for key, text in pairs) > most_bytes:
+        raise found.wrong(Problem.TOO_LONG, {"limit": most_bytes})
     return tuple(pairs)
+
+
+def env(found: Found) -> tuple[tuple[str, str], ...]:
+    return named_texts(found, _env_name, _env_value, most=MAX_ENV_NAMES, most_bytes=MAX_ENV_BYTES)
 
 
 _env_name = key_name(ENV_NAME_RULE, Problem.ENV_NAME)
