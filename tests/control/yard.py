@@ -15,6 +15,7 @@ from gpuyard.domain.people import Group, Membership, Quota, Role, User
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import State, StoryEvent, Wanted, Workload
 from gpuyard.engines.simulated import SimulatedEngine
+from gpuyard.journal.events import Notes
 from gpuyard.settings import ControlSettings
 from gpuyard.store import people as people_rows
 from gpuyard.store import workloads as workload_rows
@@ -58,7 +59,12 @@ class Yard:
             EAGER,
             lambda owner, digest: Path(digest),
             JobKeys(b"test"),
+            self._notes(),
         )
+
+    def _notes(self) -> Notes | None:
+        """Where control writes down what it decides; here nowhere."""
+        return None
 
     def close(self) -> None:
         self.lock.release()

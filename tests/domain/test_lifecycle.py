@@ -26,7 +26,7 @@ from gpuyard.domain.lifecycle import (
     can,
 )
 from gpuyard.domain.reasons import Code, because
-from gpuyard.domain.workload import Cause, Life, Replica, RoleSpec, Seen, State, Workload
+from gpuyard.domain.workload import Cause, Kind, Life, Replica, RoleSpec, Seen, State, Workload
 
 RUNNING = Seen(Life.RUNNING, started_at=0.0)
 DONE = Seen(Life.ENDED, exit_code=0, started_at=0.0, ended_at=5.0)
@@ -273,3 +273,25 @@ def test_a_job_goes_on_while_not_all_of_the_completing_role_have_ended() -> None
 def test_a_job_that_its_owner_stops_is_stopped_even_when_the_completing_role_ends_well_meanwhile() -> None:
     job = advance(running(with_a_launcher()), StopAsked("ann"), 1.0).workload
     assert observed(job, DONE, DONE, DONE, now=2.0).state is State.STOPPED
+
+
+def test_what_earlier_attempts_held_and_saved_is_carried_along() -> None:
+    job = running(a_job(), now=10.0)
+    job = advance(job, Saved(25.0), 30.0).workload
+    job = advance(job, Preempted("other"), 40.0).workload
+    job = observed(job, ABSENT, now=45.0)
+    assert job.attempt is not None
+    assert (job.attempt.served(1000.0), job.attempt.kept) == (35.0, 15.0)
+    job = running(job, now=100.0)
+    assert job.attempt is not None
+    assert (job.attempt.served(107.0), job.attempt.kept) == (42.0, 15.0)
+
+
+def test_an_environment_begins_anew_with_each_start() -> None:
+    env = a_job()
+    env = replace(env, spec=replace(env.spec, kind=Kind.ENV))
+    env = running(env, now=10.0)
+    env = observed(advance(env, PauseAsked("ann"), 50.0).workload, ABSENT, now=50.0)
+    env = placed(advance(env, ResumeAsked("ann"), 60.0).workload, now=60.0)
+    assert env.attempt is not None
+    assert env.attempt.served(65.0) == 5.0

@@ -80,10 +80,30 @@ class ContainerHost(ABC):
         self.facts = facts_of(said, self.socket)
 
     def command(self, *words: str, input: bytes | None = None) -> str:
-        environment = os.environ | self.environment()
-        done = subprocess.run([self.program, *words], input=input, capture_output=True, env=environment, timeout=120)
+        done = self._try(*words, input=input)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
+
+    def _try(self, *words: str, input: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+        environment = os.environ | self.environment()
+        return subprocess.run([self.program, *words], input=input, capture_output=True, env=environment, timeout=120)
+
+    def names(self, *filters: str) -> list[str]:
+        """Of all containers, running or not. podman stumbles over one that goes while it is looked at: then again."""
+        words = ("ps", "--all", *(word for one in filters for word in ("--filter", one)), "--format", "{{.Names}}")
+        for _ in range(5):
+            if (done := self._try(*words)).returncode == 0:
+                return done.stdout.decode().split()
+        raise AssertionError(done.stderr.decode())
+
+    def remove(self, name: str) -> None:
+        """As somebody at the keyboard would: once more when others were just taking it apart."""
+
+        def is_gone() -> bool:
+            self._try(*self.removing, name)
+            return name not in self.names()
+
+        wait_for(is_gone, f"the removal of {name}")
 
     def load(self, name: str, *changes: str, files: dict[str, str] | None = None) -> None:
         options = [word for change in changes for word in ("--change", change)]
@@ -207,7 +227,8 @@ class Docker(ContainerHost):
         for process in (self._dockerd, self._containerd):
             process.terminate()
             process.wait(30)
-        for held in (self._run / "exec" / "netns").glob("*"):  # the machine's own network, for whoever was given it
+        # The machine's own network, for whoever was given it, and the folder that docker mounts on itself.
+        for held in (*(self._run / "exec" / "netns").glob("*"), self.folder / "docker"):
             subprocess.run(["umount", str(held)], capture_output=True, check=False)
         shutil.rmtree(self._run)
 
@@ -269,8 +290,7 @@ class ContainerYard(Place):
 
     def containers(self) -> list[str]:
         """The names of all containers of this yard, running or not."""
-        filters = f"label=yard.data={self.engine._mark}"
-        return self.host.command("ps", "--all", "--filter", filters, "--format", "{{.Names}}").split()
+        return self.host.names(f"label=yard.data={self.engine._mark}")
 
     def close(self) -> None:
         """Leave nothing behind."""

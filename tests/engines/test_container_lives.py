@@ -113,7 +113,7 @@ def test_a_container_that_somebody_paused_can_still_be_stopped(each_yard: Contai
 def test_a_container_removed_behind_our_back_is_told_as_lost_or_killed(each_yard: ContainerYard) -> None:
     """Whichever is noticed first: that its first process was killed, or that it is not there any more."""
     id = running(each_yard, "sleep 600")
-    each_yard.host.command(*each_yard.host.removing, f"yard-{id}")
+    each_yard.host.remove(f"yard-{id}")
     seen = each_yard.ended(id)[0]
     assert seen.cause is Cause.LOST or (seen.cause, seen.exit_code) == (Cause.EXIT, 137)
 

@@ -110,7 +110,7 @@ def test_books_kept_through_any_changes_decide_the_same_as_new_ones(world: Snaps
     """Work comes, goes, starts, stops and comes back before it stands as it does now; images come and go; passes are
     made in between."""
     chance = Random(seed)
-    books = Books(world.nodes, world.groups, world.policy, world.past, world.run_times)
+    books = Books(world.nodes, world.groups, world.policy, world.past, world.run_times, ())
     everything = [*world.queue, *world.holding]
     for _ in range(3 * len(everything)):
         workload = chance.choice(everything)
@@ -131,6 +131,7 @@ def test_books_kept_through_any_changes_decide_the_same_as_new_ones(world: Snaps
     for workload in everything:
         books.put(workload)
     books.renew_images(world.nodes)
+    books.renew_typical(world.typical)
     kept, new = decide(books, NOW), plan(world)
     assert placed(kept) == placed(new)
     assert {p.workload: p.turn for p in kept.placements} == {p.workload: p.turn for p in new.placements}

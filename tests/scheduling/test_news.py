@@ -25,7 +25,7 @@ class Owner:
     """Keeps books and puts back what it is told, at once or a little later."""
 
     def __init__(self, world: Snapshot, chance: Random) -> None:
-        self.books = Books(world.nodes, world.groups, world.policy, world.past, world.run_times)
+        self.books = Books(world.nodes, world.groups, world.policy, world.past, world.run_times, world.typical)
         self.live: dict[str, Workload] = {}
         self.known: dict[str, Reason] = {}  # what everyone would read
         self.pending: dict[str, Reason] = {}

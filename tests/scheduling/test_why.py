@@ -74,6 +74,22 @@ def test_the_job_that_is_in_the_way_is_told_with_its_end_when_that_is_known() ->
     assert fact.facts["ends_by"] == NOW  # it should have ended long ago, so it ends any moment
 
 
+def test_the_job_in_the_way_is_called_by_its_name() -> None:
+    job = full("a", "h")
+    named = replace(job, spec=replace(job.spec, name="long-training"))
+    found = proof(a_world(a_job("waits", cards=8), nodes=NODES[:1], holding=(named,)), "waits")
+    [fact] = [fact for fact in found.facts if fact.code is Code.JOB_FACT]
+    assert (fact.facts["job"], fact.facts["job_name"]) == ("h", "long-training")
+
+
+def test_an_end_that_was_only_learned_is_no_latest_end() -> None:
+    job = full("a", "h")
+    world = a_world(a_job("waits", cards=8), nodes=NODES[:1], holding=(job,))
+    learned = replace(world, run_times={(job.owner, job.spec.name): (60.0, 60.0, 60.0)})
+    [fact] = [fact for fact in proof(learned, "waits").facts if fact.code is Code.JOB_FACT]
+    assert "ends_by" not in fact.facts
+
+
 def test_a_gang_is_told_how_many_of_its_replicas_have_room() -> None:
     found = proof(a_world(a_job("gang", cards=4, replicas=4), holding=(full("a", "h"),)), "gang")
     assert found.facts[0].facts == {"replicas": 4, "fit": 2}

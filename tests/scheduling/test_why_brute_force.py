@@ -28,6 +28,7 @@ from gpuyard.scheduling.why import asked
 
 NOW = 100_000.0
 IN_EVERY_RUN, IN_THE_SOAK = 300, 5000
+FOUND_IN_THE_SOAK = (1035,)  # a place that others are leaving uses up a guarantee: those asked before had another turn
 GROUPS = ("vision", "speech", "audio")
 RINGS = ((0, 1, 2, 3), (4, 5, 6, 7))
 
@@ -403,7 +404,7 @@ def check(seed: int) -> Counter[str]:
 
 
 def test_on_small_random_clusters_the_class_is_right_and_every_change_offered_starts_the_job() -> None:
-    told = sum((check(seed) for seed in range(IN_EVERY_RUN)), Counter[str]())
+    told = sum((check(seed) for seed in (*range(IN_EVERY_RUN), *FOUND_IN_THE_SOAK)), Counter[str]())
     assert all(told[sort] for sort in Sort), told
 
 

@@ -31,6 +31,7 @@ from gpuyard.domain.workload import (
     Where,
     Workload,
 )
+from gpuyard.scheduling.fragments import Typical, typical_from
 from gpuyard.scheduling.plan import plan
 from gpuyard.scheduling.snapshot import JobName, Person, Placement, Snapshot
 
@@ -109,7 +110,7 @@ def a_policy(dice: Dice) -> Policy:
                 Preempting(enabled=False),
             ]
         ),
-        placing=dice.choice([Placing.BEST_FIT, Placing.BEST_FIT, Placing.IN_ORDER, Placing.SPREAD]),
+        placing=dice.choice([Placing.BEST_FIT, Placing.FRAGMENTS, Placing.FRAGMENTS, Placing.IN_ORDER, Placing.SPREAD]),
         servers=dice.choice([(), (), ("n9", "n1"), ("n10", "elsewhere")]),
         pools=POOLS,
         group_pools={group: dice.choice(SOME_POOLS) for group in GROUPS if pooled and dice.often(40)},
@@ -355,6 +356,12 @@ def some_run_times(dice: Dice) -> dict[JobName, tuple[float, ...]]:
     return {(user, "train"): (100.0, 200.0, 900.0) for user in USERS} | {("ann", "eval"): (4000.0, 5000.0)}
 
 
+def some_typical(dice: Dice) -> tuple[Typical, ...]:
+    """What was asked for of late, which need not be what is asked for now."""
+    shapes = (*OF_NVIDIA, *OF_ASCEND, *OF_NEITHER)
+    return typical_from({dice.choice(shapes).resources: dice.choice([1, 2, 10, 200]) for _ in range(dice.randrange(9))})
+
+
 @dataclass(frozen=True)
 class Rough:
     """What is drawn of a world; the rest follows from the seed."""
@@ -389,6 +396,7 @@ class Rough:
             Policy() if self.plain_policy else a_policy(self.dice("policy")),
             {} if self.no_past else some_past(self.dice("past")),
             {} if self.no_past else some_run_times(self.dice("run times")),
+            () if self.no_past else some_typical(self.dice("typical")),
         )
         runs = [a_workload(self.dice(name), name, devices, RUN_TERMS) for name in earlier]
         return replace(world, holding=running_work(self.dice("runs"), world, runs))

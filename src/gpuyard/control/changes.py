@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gpuyard.control.accounting import bill
 from gpuyard.domain.lifecycle import Event, advance, can
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import StoryEvent, Workload
+from gpuyard.scheduling.accounting import bill
 from gpuyard.store import sharing as sharing_rows
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.control_lock import ControlLock
@@ -88,7 +88,6 @@ class Changes:
             if reasons:
                 workload_rows.set_reasons(conn, reasons, at)
             upto = newest_change(conn)
-        picture.past.update(charges.past)
-        picture.run_times.update(charges.run_times)
+        picture.charge(charges.past, charges.run_times)
         picture.wrote(before, upto, [new for _, new in written])
         return [id for id, ok in zip(ids, done, strict=True) if not ok]

@@ -12,7 +12,7 @@ from gpuyard.domain.errors import YardError
 from gpuyard.engines.seam import KeepsLogs
 from gpuyard.files.workdirs import Workdirs
 from gpuyard.settings import ControlSettings
-from gpuyard.store import gates, logins, sharing, workplaces
+from gpuyard.store import gates, ledger, logins, sharing, workplaces
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.backup import backup
 from gpuyard.store.database import Database
@@ -100,6 +100,7 @@ class Housekeeper:
         with self._database.write() as conn:
             logins.remove_expired_sessions(conn, now)
             gates.remove_expired(conn, now)
+            ledger.roll_up(conn, now)
             prune(conn, now)
         if self._settings.keep_days > 0:
             self._remove_old_workloads(now - self._settings.keep_days * DAY)

@@ -16,6 +16,8 @@ from gpuyard.control.changes import Changes, Outdated
 from gpuyard.control.filling import FillingWatch
 from gpuyard.control.job_keys import JobKeys
 from gpuyard.control.launching import Launcher, LaunchResult, render
+from gpuyard.control.ledgering import CardLedger
+from gpuyard.control.metering import CardMeter
 from gpuyard.control.observing import WATCHED, Observer
 from gpuyard.control.placing import decided
 from gpuyard.control.progress import ProgressWatch
@@ -38,6 +40,7 @@ from gpuyard.domain.lifecycle import (
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Kind, ReplicaId, State, StoryEvent, Wanted, Workload
 from gpuyard.engines.seam import Engine, LaunchRequest, MeasuresDisk
+from gpuyard.journal.events import Decided, NoNotes, Notes
 from gpuyard.scheduling.plan import decide
 from gpuyard.settings import ControlSettings
 from gpuyard.store import nodes as node_rows
@@ -69,8 +72,10 @@ class Control:
         settings: ControlSettings,
         workdir_path: Callable[[str, str], Path],
         keys: JobKeys,
+        notes: Notes | None = None,
     ) -> None:
         self._database = database
+        self._notes: Notes = notes or NoNotes()  # the journal: it is told all that decisions are made from
         self._lock = lock
         self._engine = engine
         self._clock = clock
@@ -85,8 +90,10 @@ class Control:
         self._next_full_pass = self._next_sweep = self._next_audit = 0.0
         self._adopting = True
         self._filling = FillingWatch()
-        self.picture = Picture(database)
+        self.picture = Picture(database, self._notes, decides=True)
         self.busy = BusyWatch(clock())  # the sampler tells it what replicas use
+        self.cards = CardMeter()  # and which of their cards are busy
+        self.ledger = CardLedger(database, lock, self.cards, settings.ledger_seconds)
         self.progress = ProgressWatch(engine, settings.progress_seconds)  # a thread of its own runs it
         self.watched: tuple[ReplicaId, ...] = ()  # replicas that live, for the sampler; replaced whole now and then
 
@@ -170,6 +177,7 @@ class Control:
             self._look_at_nodes(now)
         self._start_again(resting, now)
         self._place(now)
+        self._notes.hand_over(now)
         self._carry_out(now)
         if full:
             self._sweep_and_audit(now)
@@ -177,6 +185,7 @@ class Control:
             self.watched = tuple(
                 r.id for w in self.picture.in_state(*WATCHED) if w.attempt is not None for r in w.attempt.replicas
             )
+        self.ledger.look(self.picture, now)
 
     def _look_at_nodes(self, now: float) -> None:
         """Ask the engine which machines and cards there are. Only news is written."""
@@ -289,7 +298,11 @@ class Control:
         """Decide on the picture, write who starts and who makes room, and tell the others why they wait."""
         if not self.picture.has_queue:
             return
-        plan = decide(self.picture.books, now, news_only=True, most=PLACED_AT_ONCE)
+        if self._notes.wants_all:
+            self.picture.tell_all()
+        look = self.ledger.see if self.ledger.wants_to_see(now) else None
+        plan = decide(self.picture.books, now, news_only=True, most=PLACED_AT_ONCE, look=look)
+        self._notes.add(Decided(now, plan, PLACED_AT_ONCE))
         self._teller.add(plan.waiting, self.picture.live)
         self.picture.told(plan.waiting)
         changes = decided(self.picture, plan, now)

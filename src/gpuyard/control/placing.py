@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from gpuyard.control.changes import Changes
 from gpuyard.domain.lifecycle import Placed, Preempted
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import StoryEvent
-from gpuyard.scheduling.snapshot import Eviction, Placement, Plan
+from gpuyard.scheduling.snapshot import Eviction, Placement, Plan, Turn
 from gpuyard.world.picture import Picture
 
 
@@ -40,6 +41,7 @@ def _evict(changes: Changes, eviction: Eviction, now: float) -> None:
         lost_seconds=round(eviction.lost_seconds, 1),
         ran_seconds=round(now - begun, 1) if begun is not None else 0.0,
         saved=victim.attempt.saved_at is not None or victim.spec.checkpoint is not None,
+        to=eviction.to,
     )
     changes.apply(victim.id, event, now)
 
@@ -53,6 +55,7 @@ def _facts(placement: Placement, uses: dict[str, float]) -> dict[str, Any]:
             "priority": turn.priority,
             "group_use": round(turn.group_use, 4),
             "user_use": round(turn.user_use, 4),
+            **_by_itself(turn),
         }
     if placement.passed:
         facts["passed"] = list(placement.passed)
@@ -63,6 +66,13 @@ def _facts(placement: Placement, uses: dict[str, float]) -> dict[str, Any]:
     if uses:
         facts["uses"] = uses
     return facts
+
+
+def _by_itself(turn: Turn) -> dict[str, float | None]:
+    """What it had left or had been served, where its turn was found by that. Who declares no end has no number."""
+    found = {"left": turn.left, "served": turn.served}
+    told = {name: number for name, number in found.items() if number is not None}
+    return {name: round(number, 4) if number < inf else None for name, number in told.items()}
 
 
 def _label(changes: Changes, id: str, cards: int, now: float) -> None:

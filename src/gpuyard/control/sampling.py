@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from gpuyard.control.metering import CardMeter
 from gpuyard.control.resting import BusyWatch
 from gpuyard.domain.workload import ReplicaId
 from gpuyard.engines.seam import ReadsUsage
@@ -25,6 +26,7 @@ class Sampler:
         clock: Callable[[], float],
         every_seconds: float,
         busy: BusyWatch,
+        cards: CardMeter,
     ) -> None:
         self._engine = engine
         self._series = series
@@ -32,6 +34,7 @@ class Sampler:
         self._clock = clock
         self._every = every_seconds
         self._busy = busy
+        self._cards = cards
         self._over = threading.Event()
 
     def run(self) -> None:
@@ -44,9 +47,11 @@ class Sampler:
     def sample(self) -> None:
         replicas = self._running()
         if not replicas:
+            self._cards.note(self._clock(), {})
             return
         now, usages = self._clock(), self._engine.usage(replicas)
         self._busy.note(now, usages)
+        self._cards.note(now, usages)
         self._series.add(now, usages)
 
     def end(self) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 from gpuyard.domain.amending import amended
 from gpuyard.domain.cluster import Allotment
+from gpuyard.domain.promises import PLACES, Places, as_facts, without_promise
 from gpuyard.domain.reasons import NO_USE_RETRYING, Code, Reason, because
 from gpuyard.domain.workload import (
     Attempt,
@@ -83,7 +84,7 @@ class ResumeAsked:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """It makes room for another workload, by a rule (guarantee or priority)."""
+    """It makes room for another workload, by a rule (guarantee or priority), or moves to another place for it."""
 
     by: str
     by_name: str = ""
@@ -93,6 +94,7 @@ class Preempted:
     lost_seconds: float = 0.0  # of its work, since it was last saved
     ran_seconds: float = 0.0
     saved: bool = True  # whether it has saved anything, or says where it will
+    to: Places = field(default_factory=dict)  # the place that is kept for it, when it only moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ def advance(workload: Workload, event: Event, now: float) -> Step:
     step = rule(workload, event, now)
     if step.workload is workload or step.workload.version != workload.version:
         return step
-    return amended(step, workload=amended(step.workload, version=workload.version + 1))
+    return Step(amended(step.workload, version=workload.version + 1), step.story)
 
 
 def can(workload: Workload, event: type[Event]) -> bool:
@@ -189,7 +191,16 @@ def _place(workload: Workload, event: Placed, now: float) -> Step:
     )
     nodes = sorted({replica.allotment.node for replica in replicas})
     reason = because(Code.PLACED, nodes=nodes[:20], attempt=number, **event.facts)
-    return _moved(workload, State.PLACED, reason, now, attempt=Attempt(number, now, replicas), not_before=0.0)
+    attempt = _following(workload, Attempt(number, now, replicas), now)
+    return _moved(workload, State.PLACED, reason, now, attempt=attempt, not_before=0.0)
+
+
+def _following(workload: Workload, attempt: Attempt, now: float) -> Attempt:
+    """It carries on what earlier ones were given and have saved. A dev environment begins anew with each start."""
+    before = workload.attempt
+    if before is None or workload.spec.kind is Kind.ENV:
+        return attempt
+    return amended(attempt, served_before=before.served(now), kept_before=before.kept)
 
 
 def _end_without_attempt(workload: Workload, event: StopAsked, now: float) -> Step:
@@ -197,7 +208,8 @@ def _end_without_attempt(workload: Workload, event: StopAsked, now: float) -> St
 
 
 def _pause_in_queue(workload: Workload, event: PauseAsked, now: float) -> Step:
-    return _moved(workload, State.PAUSED, _paused(workload, event.by), now)
+    attempt = without_promise(workload.attempt)
+    return _moved(workload, State.PAUSED, _paused(workload, event.by), now, attempt=attempt)
 
 
 def _paused(workload: Workload, by: str) -> Reason:
@@ -231,9 +243,11 @@ def _saved_in_time(workload: Workload, event: Saved, now: float) -> Step:
 
 def _launched(workload: Workload, event: Launched, now: float) -> Step:
     attempt = _attempt(workload)
-    replicas = tuple(amended(r, handle=event.handles.get(r.id, r.handle)) for r in attempt.replicas)
+    if event.handles:
+        replicas = tuple(amended(r, handle=event.handles.get(r.id, r.handle)) for r in attempt.replicas)
+        attempt = amended(attempt, replicas=replicas)
     reason = because(Code.STARTING, attempt=attempt.number)
-    return _moved(workload, State.STARTING, reason, now, attempt=amended(attempt, replicas=replicas))
+    return _moved(workload, State.STARTING, reason, now, attempt=attempt)
 
 
 def _observe(workload: Workload, event: Observed, now: float) -> Step:
@@ -282,8 +296,10 @@ def _pause_running(workload: Workload, event: PauseAsked, now: float) -> Step:
 
 
 def _preempt(workload: Workload, event: Preempted, now: float) -> Step:
+    nodes = sorted({place.node for place in event.to.values()})
+    moves = {"nodes": nodes, PLACES: as_facts(event.to)} if event.to else {}
     reason = because(
-        Code.PREEMPTED,
+        Code.MOVES if event.to else Code.PREEMPTED,
         by=event.by,
         by_name=event.by_name,
         by_owner=event.by_owner,
@@ -292,6 +308,7 @@ def _preempt(workload: Workload, event: Preempted, now: float) -> Step:
         lost_seconds=event.lost_seconds,
         ran_seconds=event.ran_seconds,
         saved=event.saved,
+        **moves,
     )
     return _begin_ending(workload, Ending(Verdict.PREEMPTED, reason), now)
 

@@ -57,6 +57,8 @@ class Problem(StrEnum):
     CPU = "rule.cpu"
     CARDS = "rule.cards"
     DURATION = "rule.duration"  # most
+    INSTANT = "rule.instant"
+    IN_FUTURE = "rule.in_future"
     IDLE_TOO_SHORT = "rule.idle_too_short"  # least
     JOB_NAME = "rule.job_name"
     WORKPLACE_NAME = "rule.workplace_name"

@@ -33,6 +33,7 @@ class Code(StrEnum):
     RING = "waiting.ring"  # device, asked, replicas, allowed, whole
     BORROW = "waiting.borrow"  # group, resource, guaranteed, used, asked, common
     CLEARING = "waiting.clearing"  # jobs
+    MOVING = "waiting.moving"  # jobs
     FIFO = "waiting.fifo"  # group, ahead, ahead_name
     BROKEN_INPUT = "waiting.broken_input"  # problem, detail
 
@@ -46,6 +47,7 @@ class Code(StrEnum):
     RESUMED = "story.resumed"  # by
     ROLE_COMPLETED = "story.role_completed"  # role
     PREEMPTED = "story.preempted"  # by, by_name, by_owner, by_group, rule, lost_seconds, ran_seconds, saved
+    MOVES = "story.moves"  # by, by_name, by_owner, by_group, rule, lost_seconds, ran_seconds, saved, nodes, to
     REQUEUED = "story.requeued"  # by
     SAVED_IN_TIME = "story.saved_in_time"  # step, lost_seconds
     REPLACED = "story.replaced"  # job, by
@@ -104,7 +106,9 @@ class Code(StrEnum):
     NODE_FACT = "fact.node"  # node, nodes, resource, asked, free, jobs, kept_for, trouble
     QUOTA_FACT = "fact.quota"  # scope, who, group, resource, used, limit, guaranteed, asked
     GANG_FACT = "fact.gang"  # replicas, fit
-    JOB_FACT = "fact.job"  # job, owner, group, cards, device, node, ends_by
+    JOB_FACT = "fact.job"  # job, job_name, owner, group, cards, device, node, ends_by
+    MOVES_FACT = "fact.moves"  # moves, nodes, mode, lacks
+    MOVE_FACT = "fact.move"  # job, job_name, source, nodes, lost_seconds
 
     # Rules: why one comes before the other, with the numbers of both (mine, theirs).
     RULE_GUARANTEE = "rule.guarantee"  # group, resource, guaranteed
@@ -112,12 +116,22 @@ class Code(StrEnum):
     RULE_PRIORITY = "rule.priority"  # mine, theirs, waited, points
     RULE_SHARE = "rule.share"  # group, use, other_group, other_use, weight, other_weight, ahead
     RULE_USER_SHARE = "rule.user_share"  # group, user, use, other_user, other_use, ahead
+    RULE_SHORTEST = "rule.shortest"  # mine, theirs
+    RULE_LEAST_SERVED = "rule.least_served"  # mine, theirs
     RULE_AGE = "rule.age"  # mine, theirs
     RULE_MADE_ROOM = "rule.made_room"  # rule, group, mine, theirs, at
     RULE_PASSED = "rule.passed"  # reason, at
     RULE_BACKFILL = "rule.backfill"  # ends_by, starts_at
     RULE_NOT_THERE = "rule.not_there"  # submitted_at, at
     RULE_UNKNOWN = "rule.unknown"  # job
+
+    # Guesses: why nobody can tell when it will start or end.
+    GUESS_HISTORY = "guess.history"  # runs, least
+    GUESS_NEVER = "guess.never"
+    GUESS_TROUBLE = "guess.trouble"
+    GUESS_ENDLESS = "guess.endless"
+    GUESS_PAUSED = "guess.paused"
+    GUESS_BUSY = "guess.busy"
 
     # Notes: said beside a good answer.
     STRANDS = "note.strands"  # resource, asked, share, cards, node
@@ -140,7 +154,7 @@ class Code(StrEnum):
     NOT_FOUND = "refused.not_found"  # what, name
     AMBIGUOUS = "refused.ambiguous"  # name, matches
     ALREADY_THERE = "refused.already_there"  # what, name
-    NOT_ALLOWED = "refused.not_allowed"  # action
+    NOT_ALLOWED = "refused.not_allowed"  # action, whom
     LOGIN_NEEDED = "refused.login_needed"  # (none)
     WRONG_PASSWORD = "refused.wrong_password"  # (none)  # noqa: S105
     PASSWORD_CHANGE_NEEDED = "refused.password_change_needed"  # (none)  # noqa: S105
@@ -182,6 +196,7 @@ class Code(StrEnum):
     GATEWAY_AWAY = "refused.gateway_away"  # (none)
     DOOR_REFUSED = "refused.door"  # text, line, column
     NAME_TAKEN = "refused.name_taken"  # name, id
+    NO_JOURNAL = "refused.no_journal"  # (none)
 
 
 NEVER_STARTS = frozenset(

@@ -231,6 +231,19 @@ class Attempt:
     ended_at: float | None = None
     saved_at: float | None = None  # when it last said, or its checkpoint folder showed, that its work is saved
     saved_step: int | None = None
+    served_before: float = 0.0  # seconds for which earlier attempts held their places
+    kept_before: float = 0.0  # seconds of work that earlier attempts saved
+
+    def served(self, now: float) -> float:
+        """Seconds for which this attempt and earlier ones held their places, until now or its end."""
+        return self.served_before + max(0.0, (now if self.ended_at is None else self.ended_at) - self.created_at)
+
+    @property
+    def kept(self) -> float:
+        """Seconds of work that is saved, by this attempt and by earlier ones."""
+        if self.saved_at is None or self.started_at is None:
+            return self.kept_before
+        return self.kept_before + max(0.0, self.saved_at - self.started_at)
 
 
 @dataclass(frozen=True, slots=True)

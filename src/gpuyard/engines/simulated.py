@@ -3,7 +3,8 @@
 What a replica does is read from its environment, so that a test can write a whole scenario into a job:
 YARD_SIM_SECONDS (how long it runs; `sleep N` as command works too), YARD_SIM_EXIT (its exit code), YARD_SIM_OOM=1,
 YARD_SIM_DEAF=1 (ignores the stop signal until the grace time is over), YARD_SIM_START_SECONDS (slow start),
-YARD_SIM_CHECKPOINT_SECONDS (it saves its work so often, and a later attempt goes on from what was saved).
+YARD_SIM_CHECKPOINT_SECONDS (it saves its work so often, and a later attempt goes on from what was saved),
+YARD_SIM_CARD_PERCENT (how busy its cards are measured to be; without it they do not tell).
 
 A handle holds everything (`started, seconds, exit`), so a new process that only kept the handle sees the same life.
 Only what earlier attempts saved is kept in memory: an attempt that begins after a restart of the server begins anew.
@@ -25,6 +26,7 @@ from gpuyard.domain.cluster import Card, Node, NodeState
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import GIB
+from gpuyard.domain.usage import CardUse
 from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
 from gpuyard.engines.seam import LaunchRequest, Progress, Usage
 
@@ -56,11 +58,16 @@ class _Life:
     memory: int
     saves_every: float = 0.0  # 0: never
     done_before: float = 0.0  # seconds of its work that earlier attempts have saved
+    cards: Sequence[int] = ()  # that tell how busy they are
+    percent: float = 0.0
 
     def saved_at(self, moment: float) -> float | None:
         """When it last saved, seen from a moment; None: not yet in this attempt."""
         times = (min(moment, self.ends) - self.ready) // self.saves_every if self.saves_every else 0.0
         return self.ready + times * self.saves_every if times >= 1 else None
+
+    def card_use(self) -> tuple[CardUse, ...]:
+        return tuple(CardUse(index, self.percent, 0) for index in self.cards)
 
     def saved_work(self, moment: float) -> float:
         saved_at = self.saved_at(moment)
@@ -168,7 +175,9 @@ class SimulatedEngine:
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
         now = self._clock()
         lives = {id: self._lives[id] for id in replicas if id in self._lives}
-        return {id: Usage(max(0.0, now - life.ready), life.memory // 2, 1) for id, life in lives.items()}
+        return {
+            id: Usage(max(0.0, now - life.ready), life.memory // 2, 1, life.card_use()) for id, life in lives.items()
+        }
 
     def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
         now = self._clock()
@@ -275,6 +284,8 @@ def _decide_life(request: LaunchRequest, now: float, done_before: float) -> _Lif
         memory=request.allotment.memory,
         saves_every=_seconds(request, "YARD_SIM_CHECKPOINT_SECONDS", 0.0),
         done_before=done_before,
+        cards=[share.index for share in request.allotment.cards] if "YARD_SIM_CARD_PERCENT" in env else (),
+        percent=_seconds(request, "YARD_SIM_CARD_PERCENT", 0.0),
     )
 
 
@@ -285,7 +296,7 @@ def _seconds(request: LaunchRequest, name: str, default: float) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        detail = f"{name}={text} is not a number of seconds"
+        detail = f"{name}={text} is not a number that will do"
         raise EngineError(because(Code.LAUNCH_FAILED, detail=detail, replica=request.id.short))
     return seconds
 

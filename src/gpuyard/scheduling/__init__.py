@@ -4,6 +4,7 @@
     books      the same, kept current piece by piece
     line       those who wait, in batches that are alike
     order      who is asked first              share     who used how much of late
+    accounting what ended attempts have used, and how long they ran
     quota      limits, guarantees, borrowing
     sieve      which nodes will do at all      rings     chips that are linked
     room       what is left on each node       score     which node is asked first

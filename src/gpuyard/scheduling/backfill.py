@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment, CardShare
@@ -53,7 +54,11 @@ class _Chance(NamedTuple):
 
     at: float
     rank: int
-    place: Place
+    room: Room
+    cards: list[int]
+
+    def place(self) -> Place:
+        return Place(self.room, tuple(CardShare(index, WHOLE_CARD) for index in self.cards))
 
 
 def latest_start(ask: Ask, rooms: Rooms, releases: Callable[[str], Iterable[Release]], now: float) -> Start | None:
@@ -75,7 +80,7 @@ def latest_start(ask: Ask, rooms: Rooms, releases: Callable[[str], Iterable[Rele
     if len(chances) < role.replicas:
         return None
     chosen = chances[: role.replicas]
-    return Start(chosen[-1].at, [one.place for one in chosen])
+    return Start(chosen[-1].at, [one.place() for one in chosen])
 
 
 def _wanted(ask: Ask, chances: list[_Chance]) -> list[_Chance]:
@@ -90,25 +95,25 @@ def _chances(role: RoleAsk, stack: Stack, releases: list[Release], now: float) -
     room = stack.room
     cpu, memory, _ = room.fair_share(role.resources)
     each = role.resources.cards.whole if role.resources.cards else 0
-    free_from = _free_from(stack, releases, now) if each else {}
+    known = sorted((release for release in releases if release[0] < inf), key=itemgetter(0))
+    free_from = _free_from(stack, known, now) if each else {}
     cards = sorted(free_from, key=lambda index: (free_from[index], index))
-    enough = _enough_from(room, cpu, memory, releases, now, role.replicas)
+    enough = _enough_from(room, cpu, memory, known, now, role.replicas)
     found: list[_Chance] = []
     for count, at in enumerate(enough):
         mine = cards[count * each : (count + 1) * each]
         if len(mine) < each:
             break
-        at = max([at, *(free_from[index] for index in mine)])
-        found.append(_Chance(at, room.rank, Place(room, tuple(CardShare(index, WHOLE_CARD) for index in mine))))
+        found.append(_Chance(max(at, free_from[mine[-1]]) if each else at, room.rank, room, mine))
     return found
 
 
-def _free_from(stack: Stack, releases: list[Release], now: float) -> dict[int, float]:
+def _free_from(stack: Stack, known: list[Release], now: float) -> dict[int, float]:
     """From when on each card that nobody keeps is free as a whole; cards of which nobody knows are left out."""
     kept, left = stack.room.kept_cards(), stack.room.cards
     free = {index: left[index] for index in stack.indices if not kept.get(index)}
     found = {index: now for index, milli in free.items() if milli == WHOLE_CARD}
-    for at, allotment in sorted((release for release in releases if release[0] < inf), key=lambda r: r[0]):
+    for at, allotment in known:
         for share in allotment.cards:
             if share.index in free:
                 free[share.index] += share.milli
@@ -117,16 +122,17 @@ def _free_from(stack: Stack, releases: list[Release], now: float) -> dict[int, f
     return found
 
 
-def _enough_from(room: Room, cpu: int, memory: int, releases: list[Release], now: float, most: int) -> list[float]:
+def _enough_from(room: Room, cpu: int, memory: int, known: list[Release], now: float, most: int) -> list[float]:
     """From when on the room has cores and memory for one, two, three ... replicas, beside what is kept."""
     free_cpu = room.cpu - sum(keep.cpu for keep in room.keeps)
     free_memory = room.memory - sum(keep.memory for keep in room.keeps)
     times: list[float] = []
-    known = sorted((release for release in releases if release[0] < inf), key=lambda r: r[0])
     for at, allotment in [(now, None), *known]:
         if allotment is not None:
             free_cpu += allotment.cpu_milli
             free_memory += allotment.memory
         count = min(free_cpu // cpu if cpu else most, free_memory // memory if memory else most, most)
         times += [at] * (count - len(times))
+        if len(times) >= most:
+            break
     return times

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
+from gpuyard.domain.policy import HOUR, Ordering
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import MAX_PRIORITY, State, StoryEvent, Workload
+from gpuyard.scheduling.service import by_itself, cards_of
 from gpuyard.scheduling.snapshot import Ahead
 
 # Lines of a story that tell what kept it from starting. All other lines tell of something else.
-KEPT = frozenset({Code.RETRY, Code.PAUSED, Code.PAUSE_ASKED, Code.PREEMPTED, Code.REQUEUED})
+KEPT = frozenset({Code.RETRY, Code.PAUSED, Code.PAUSE_ASKED, Code.PREEMPTED, Code.MOVES, Code.REQUEUED})
 # Reasons to wait that its order among others may explain as well: then the numbers of both tell more than they do.
-ABOUT_ORDER = frozenset({Code.NEW, Code.ORDER, Code.FIFO, Code.CLEARING, Code.BUSY, Code.PREEMPTED, Code.REQUEUED})
+ABOUT_ORDER = frozenset(
+    {Code.NEW, Code.ORDER, Code.FIFO, Code.CLEARING, Code.MOVING, Code.BUSY, Code.PREEMPTED, Code.MOVES, Code.REQUEUED}
+)
 WAITED = frozenset({State.QUEUED, State.PAUSED})
 Ranked = Callable[[str, str], Ahead | None]  # of two that both wait: the first, and the rule
 Raised = Callable[[Workload, float], int]  # the priority with what waiting had added at that moment
@@ -49,7 +54,7 @@ class Past:
         for line in reversed([line for line in self.story if line.at <= until]):
             if line.reason.code is Code.PLACED:
                 return None
-            if line.reason.code is Code.PREEMPTED and line.reason.facts.get("by") == other:
+            if line.reason.code in (Code.PREEMPTED, Code.MOVES) and line.reason.facts.get("by") == other:
                 return line
         return None
 
@@ -125,7 +130,7 @@ def _rule(first: Past, other: Past, placed: StoryEvent, raised: Raised) -> Reaso
         return _gap(facts) or could_not or because(Code.RULE_UNKNOWN, job=first.workload.id)
     if kept is not None and could_not is not None and kept.code not in ABOUT_ORDER:
         return could_not
-    by_numbers = _by_numbers(first.workload, other.workload, placed, raised)
+    by_numbers = _by_numbers(first, other, placed, raised)
     return by_numbers or _gap(facts) or could_not or because(Code.RULE_UNKNOWN, job=first.workload.id)
 
 
@@ -137,20 +142,55 @@ def _gap(facts: Mapping[str, Any]) -> Reason | None:
     return because(Code.RULE_BACKFILL, ends_by=gap.get("ends_by"), starts_at=gap.get("starts_at"))
 
 
-def _by_numbers(first: Workload, other: Workload, placed: StoryEvent, raised: Raised) -> Reason | None:
+def _by_numbers(first: Past, other: Past, placed: StoryEvent, raised: Raised) -> Reason | None:
     turn = placed.reason.facts.get("turn")
     told: Mapping[str, Any] = turn if isinstance(turn, Mapping) else {}
-    if told.get("guaranteed") and first.group != other.group:
-        return because(Code.RULE_GUARANTEE, group=first.group, **_guaranteed(placed))
-    theirs, mine = int(told.get("priority") or raised(first, placed.at)), raised(other, placed.at)
+    one, two = first.workload, other.workload
+    if told.get("guaranteed") and one.group != two.group:
+        return because(Code.RULE_GUARANTEE, group=one.group, **_guaranteed(placed))
+    theirs, mine = int(told.get("priority") or raised(one, placed.at)), raised(two, placed.at)
     if theirs > mine:
-        points = theirs - first.spec.priority
-        waited = placed.at - first.submitted_at
+        points = theirs - one.spec.priority
+        waited = placed.at - one.submitted_at
         return because(Code.RULE_PRIORITY, mine=mine, theirs=theirs, waited=waited, points=max(0, points))
     if theirs < mine:
         return None
-    by_share = _by_share(first, other, placed, told) if theirs < MAX_PRIORITY else None
-    return by_share or _by_age(first, other)
+    if theirs >= MAX_PRIORITY:
+        return _by_age(one, two)
+    if "left" in told or "served" in told:
+        return _by_itself(told, other, placed.at) or _by_age(one, two)
+    return _by_share(one, two, placed, told) or _by_age(one, two)
+
+
+def _by_itself(told: Mapping[str, Any], other: Past, at: float) -> Reason | None:
+    """It had been served less, or had less left, than the other by then."""
+    mine = _served_by(other, at) if "served" in told else _left_by(other, at)
+    theirs = told.get("served", told.get("left"))
+    if mine is None or theirs is None or not theirs < mine:
+        return None
+    name = "served" if "served" in told else "left"
+    return by_itself({name: theirs}, {name: mine})
+
+
+def _served_by(other: Past, at: float) -> float | None:
+    """Card-hours it had by then; None when nobody can tell any more."""
+    workload, later = other.workload, sum(line.at > at for line in other.placed)
+    if workload.attempt is None or later == workload.attempt.number:
+        return 0.0
+    if later > 1:
+        return None
+    seconds = workload.attempt.served_before if later else workload.attempt.served(at)
+    return seconds * cards_of(workload.spec, Ordering()) / HOUR
+
+
+def _left_by(other: Past, at: float) -> float | None:
+    workload, later = other.workload, sum(line.at > at for line in other.placed)
+    if workload.spec.max_seconds is None or workload.attempt is None or later == workload.attempt.number:
+        return inf if workload.spec.max_seconds is None else workload.spec.max_seconds
+    if later > 1:
+        return None
+    kept = workload.attempt.kept_before if later else workload.attempt.kept
+    return max(0.0, workload.spec.max_seconds - kept)
 
 
 def _guaranteed(placed: StoryEvent) -> dict[str, Any]:

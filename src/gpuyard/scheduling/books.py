@@ -9,16 +9,19 @@ from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment, Node
 from gpuyard.domain.people import Group
-from gpuyard.domain.policy import Policy
+from gpuyard.domain.policy import First, Policy
+from gpuyard.domain.promises import Promise, promise_of
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import PastUse
 from gpuyard.domain.workload import RoleSpec, State, Together, Workload
 from gpuyard.scheduling import explain
 from gpuyard.scheduling.fit import NO_IMAGES, Allotments, Ask, Images, ask_of, give_back, least_settled, place_gang
+from gpuyard.scheduling.fragments import Typical
 from gpuyard.scheduling.line import Batch, Line
 from gpuyard.scheduling.quota import Amounts, Payer, Purse, amounts_of
 from gpuyard.scheduling.room import Rooms, Standing
 from gpuyard.scheduling.score import in_order
+from gpuyard.scheduling.service import NONE, rank
 from gpuyard.scheduling.share import Running, rate_of
 from gpuyard.scheduling.snapshot import JobName, Person, Snapshot
 
@@ -54,28 +57,33 @@ class Books:
         policy: Policy,
         past: Mapping[Person, PastUse] | None = None,
         run_times: Mapping[JobName, tuple[float, ...]] | None = None,
+        typical: tuple[Typical, ...] = (),
     ) -> None:
         self.nodes = in_order(nodes, policy)  # so that no answer depends on how they were listed
         self.groups = groups
         self.policy = policy
         self.past: Mapping[Person, PastUse] = past if past is not None else {}
         self.run_times: Mapping[JobName, tuple[float, ...]] = run_times if run_times is not None else {}
-        self.rooms = Rooms(self.nodes, policy)
+        self.typical = typical  # what is asked for of late: decides only where work goes
+        self.rooms = Rooms(self.nodes, policy, typical=typical)
         self.purse = Purse(groups, self.nodes)
-        self.line = Line(self.ask_of, self._never)
+        self.line = Line(self.ask_of, self._never, self.rank_of)
         self.holding: dict[str, Workload] = {}
         self.held: dict[str, Holding] = {}
         self.on_node: dict[str, dict[str, None]] = {}  # node -> who holds something there
         self.running: dict[Person, Running] = {}
         self.stopping: dict[str, Workload] = {}
         self.preemptible: dict[str, Workload] = {}  # running work that may be put back into the queue
+        self.promised: dict[str, Promise] = {}  # work that moves, and the place that is kept for it
         self.troubled = [room for room in self.rooms if any(card.trouble for card in room.node.cards)]
         self._asks: dict[Shape, Ask] = {}
         self._never_fits: dict[tuple[Ask, str], Reason | None] = {}
 
     @staticmethod
     def of(snapshot: Snapshot) -> Books:
-        books = Books(snapshot.nodes, snapshot.groups, snapshot.policy, snapshot.past, snapshot.run_times)
+        books = Books(
+            snapshot.nodes, snapshot.groups, snapshot.policy, snapshot.past, snapshot.run_times, snapshot.typical
+        )
         for workload in (*snapshot.holding, *snapshot.queue):
             books.put(workload)
         return books
@@ -89,6 +97,7 @@ class Books:
 
     def put(self, workload: Workload) -> None:
         """Any workload in any state; replaces what was known of it."""
+        self._note_promise(workload)
         if workload.holds_resources:
             self.line.remove(workload.id)
             self._hold(workload)
@@ -99,7 +108,16 @@ class Books:
             else:
                 self.line.remove(workload.id)
 
+    def _note_promise(self, workload: Workload) -> None:
+        ending = workload.attempt.ending if workload.attempt is not None else None
+        promise = promise_of(workload) if ending is not None else None
+        if promise is not None:
+            self.promised[workload.id] = promise
+        elif workload.id in self.promised:
+            del self.promised[workload.id]
+
     def remove(self, id: str) -> None:
+        self.promised.pop(id, None)
         self.line.remove(id)
         self._release(id)
 
@@ -151,6 +169,16 @@ class Books:
         """The same nodes hold other images now. That changes where work goes, and nothing else."""
         self.nodes = in_order(nodes, self.policy)
         self.rooms.renew_images(self.nodes)
+
+    def renew_typical(self, typical: tuple[Typical, ...]) -> None:
+        """Other requests are typical now. That changes where work goes, and nothing else."""
+        self.typical = typical
+        self.rooms.renew_typical(typical)
+
+    def learn_typical(self, typical: tuple[Typical, ...]) -> None:
+        """The same, worked out bit by bit in the passes to come: until then work goes where it would have gone."""
+        self.typical = typical
+        self.rooms.learn_typical(typical)
 
     # --- room and quota together ------------------------------------------------------------------------------------
 
@@ -204,6 +232,11 @@ class Books:
         if found is None:
             found = self._asks[shape] = ask_of(spec, workload.group, policy)
         return found
+
+    def rank_of(self, workload: Workload, now: float = 0.0) -> float:
+        """By what it has been given, or has left; of one that waits it is the same at any time."""
+        order = self.policy.order
+        return NONE if order.first is First.SHARE else rank(workload, order, now)
 
     def _never(self, batch: Batch) -> Reason | None:
         """Why no waiting will help; None when it may start some day."""

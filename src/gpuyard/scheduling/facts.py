@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.resources import WHOLE_CARD
-from gpuyard.domain.workload import Together, Workload
+from gpuyard.domain.workload import State, Together, Workload
 from gpuyard.scheduling.backfill import ends_by
 from gpuyard.scheduling.fit import RoleAsk, give_back, how_many, place_gang
 from gpuyard.scheduling.line import Batch
@@ -233,7 +232,7 @@ def _trouble(inquiry: Inquiry, batch: Batch, reason: Reason) -> Iterator[Reason]
 
 
 def _jobs(inquiry: Inquiry, workloads: Iterable[Workload]) -> Iterator[Reason]:
-    """What they hold, and when they will be over as far as anybody knows."""
+    """What they hold, and when they are over at the latest: a declared end is enforced, a learned one is no promise."""
     books = inquiry.books
     for workload, _ in zip(workloads, range(JOBS_AT_MOST), strict=False):
         held = books.held[workload.id]
@@ -241,8 +240,8 @@ def _jobs(inquiry: Inquiry, workloads: Iterable[Workload]) -> Iterator[Reason]:
         cards = sum(allotment.cards_milli for allotment in held.allotments)
         nodes = list(dict.fromkeys(allotment.node for allotment in held.allotments))
         known = {"node": nodes[0]} if len(nodes) == 1 else {}
-        end = ends_by(workload, books.run_times.get((workload.owner, workload.spec.name), ()), inquiry.now)
-        sure = {"ends_by": end} if isfinite(end) and end < inf else {}
-        owner = {"owner": workload.owner, "group": workload.group}
+        declared = workload.spec.max_seconds is not None and workload.state is not State.STOPPING
+        sure = {"ends_by": ends_by(workload, (), inquiry.now)} if declared else {}
+        owner = {"job_name": workload.spec.name, "owner": workload.owner, "group": workload.group}
         amount = {"cards": cards, "device": device} if cards else {}
         yield because(Code.JOB_FACT, job=workload.id, **owner, **amount, **known, **sure)

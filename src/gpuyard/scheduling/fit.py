@@ -131,7 +131,7 @@ class Look(NamedTuple):
 
     def offers(self, role: RoleAsk) -> Iterator[tuple[Stack, Allotment]]:
         """Of all nodes that have room, in the order of the policy."""
-        return self._made_by(self.rooms.shelf(role.sieve).candidates(role.resources.cards), role)
+        return self._made_by(self.rooms.candidates(role.resources, role.sieve), role)
 
     def best_offer(self, role: RoleAsk, image: str | None = None) -> Allotment | None:
         """Of the first that has room; or of one that is as good and holds the image."""
@@ -151,7 +151,7 @@ class Look(NamedTuple):
         asked, allowed, standing = role.resources, self.allowed, self.standing
         for stack in stacks:
             if allowed is None or allowed(stack.room):
-                offer = stack.offer(asked, standing)
+                offer = stack.offer(asked, standing, self.rooms.liked(stack, asked))
                 if offer is not None:
                     yield stack, offer
 

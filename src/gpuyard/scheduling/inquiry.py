@@ -19,7 +19,7 @@ from gpuyard.scheduling.backfill import START_SECONDS
 from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.fit import Allotments, Ask, give_back, place_gang
 from gpuyard.scheduling.line import Batch, longest_run
-from gpuyard.scheduling.plan import Pass
+from gpuyard.scheduling.plan import Pass, Verdict
 from gpuyard.scheduling.queue import Heads, Queue
 from gpuyard.scheduling.quota import amounts_of
 from gpuyard.scheduling.room import ALONE, Room, Rooms, Standing
@@ -28,7 +28,7 @@ from gpuyard.scheduling.snapshot import Ahead, Sort, Why
 # The reasons that say what a class says; another one is put in their place when the pass told something else.
 SAYS = {
     Sort.QUOTA: frozenset({Code.OVER_QUOTA, Code.BORROW, Code.CLEARING}),
-    Sort.BUSY: frozenset({Code.BUSY, Code.CLEARING}),
+    Sort.BUSY: frozenset({Code.BUSY, Code.CLEARING, Code.MOVING}),
     Sort.ORDER: frozenset({Code.ORDER, Code.FIFO}),
     Sort.TROUBLE: frozenset({Code.CARD_HELD, Code.NO_NODES}),
 }
@@ -68,10 +68,10 @@ class Inquiry:
         return frozenset(placement.workload for placement in self.one.placements)
 
     @cached_property
-    def _verdicts(self) -> dict[Batch, list[tuple[int, Reason]]]:
-        found: dict[Batch, list[tuple[int, Reason]]] = {}
+    def _verdicts(self) -> dict[Batch, list[Verdict]]:
+        found: dict[Batch, list[Verdict]] = {}
         for verdict in self.one.verdicts:
-            found.setdefault(verdict.batch, []).append((verdict.position, verdict.reason))
+            found.setdefault(verdict.batch, []).append(verdict)
         return found
 
     # --- the questions --------------------------------------------------------------------------------------------
@@ -109,9 +109,12 @@ class Inquiry:
 
     def _told(self, batch: Batch, id: str) -> Reason:
         """What the pass said to this one of the batch."""
+        early = self.one.early.get(id)
+        if early is not None:
+            return early
         index = next(i for i, (_, job) in enumerate(batch.jobs) if job == id)
-        said = [(position, reason) for position, reason in self._verdicts[batch] if position <= index]
-        return max(said, key=lambda one: one[0])[1]
+        said = [one for one in self._verdicts[batch] if one.position <= index]
+        return max(said, key=lambda one: one.position).reason
 
     # --- the class ------------------------------------------------------------------------------------------------
 
@@ -209,7 +212,7 @@ class Inquiry:
     def start_of(self, workload: Workload, instead_of: str) -> Allotments | None:
         """Where the workload, changed, would start now in place of the one that waits. None when it would not."""
         ask = self.books.ask_of(workload)
-        batch = Batch(workload, ask, longest_run(workload))
+        batch = Batch(workload, ask, longest_run(workload), self.books.rank_of(workload))
         batch.jobs.append((workload.submitted_at, workload.id))
         if self.books.never_fits(batch) is not None or self.books.purse.never(batch.payer, batch.amounts) is not None:
             return None

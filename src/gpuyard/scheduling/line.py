@@ -10,12 +10,13 @@ from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling.fit import Ask
 from gpuyard.scheduling.quota import Amounts, Payer, least_amounts
+from gpuyard.scheduling.service import NONE
 
-BatchKey = tuple[str, str, int, bool, float, Ask]
+BatchKey = tuple[str, str, int, bool, float, float, Ask]
 
 
 class Batch:
-    """Same group, owner, priority and request. The oldest is asked first."""
+    """Same group, owner, priority and request, and the same rank. The oldest is asked first."""
 
     __slots__ = (
         "amounts",
@@ -29,11 +30,12 @@ class Batch:
         "owner",
         "payer",
         "priority",
+        "rank",
         "told",
         "told_at",
     )
 
-    def __init__(self, workload: Workload, ask: Ask, longest: float) -> None:
+    def __init__(self, workload: Workload, ask: Ask, longest: float, rank: float = NONE) -> None:
         self.group = workload.group
         self.owner = workload.owner
         self.priority = workload.spec.priority
@@ -41,6 +43,7 @@ class Batch:
         self.amounts: Amounts = least_amounts(workload.spec)
         self.ask = ask
         self.longest = longest  # seconds after which each of them is surely over
+        self.rank = rank  # by what it has been given, or has left, where the policy looks at that
         self.jobs: list[tuple[float, str]] = []  # (submitted_at, id)
         self.never: Reason | None = None  # set when no waiting will help
         self.told: Reason | None = None  # what its members were told last ...
@@ -60,9 +63,15 @@ def longest_run(workload: Workload) -> float:
 
 
 class Line:
-    def __init__(self, ask_of: Callable[[Workload], Ask], never: Callable[[Batch], Reason | None]) -> None:
+    def __init__(
+        self,
+        ask_of: Callable[[Workload], Ask],
+        never: Callable[[Batch], Reason | None],
+        rank_of: Callable[[Workload], float],
+    ) -> None:
         self._ask_of = ask_of
         self._never = never
+        self._rank_of = rank_of
         self.groups: dict[str, dict[BatchKey, Batch]] = {}
         self.parked: dict[BatchKey, Batch] = {}  # those that can never start: nobody asks them
         self.workloads: dict[str, Workload] = {}
@@ -74,7 +83,7 @@ class Line:
     def put(self, workload: Workload) -> None:
         known = self.workloads.get(workload.id)
         if known is not None:
-            if _same_place(known, workload):
+            if _same_place(known, workload) and self._rank_of(known) == self._rank_of(workload):
                 self._renew(known, workload)
                 return
             self.remove(workload.id)
@@ -125,12 +134,12 @@ class Line:
             yield from batches.values()
 
     def _stand(self, workload: Workload) -> None:
-        ask, longest = self._ask_of(workload), longest_run(workload)
+        ask, longest, rank = self._ask_of(workload), longest_run(workload), self._rank_of(workload)
         spec = workload.spec
-        key = (workload.group, workload.owner, spec.priority, spec.preemptible, longest, ask)
+        key = (workload.group, workload.owner, spec.priority, spec.preemptible, longest, rank, ask)
         batch = self.groups.get(workload.group, {}).get(key) or self.parked.get(key)
         if batch is None:
-            batch = Batch(workload, ask, longest)
+            batch = Batch(workload, ask, longest, rank)
             batch.never = self._never(batch)
             if batch.never is None:
                 self.groups.setdefault(workload.group, {})[key] = batch

@@ -3,8 +3,10 @@
 Among groups: work within a group's guarantee, then the admin's people, then priority (raised by waiting), then the
 group that used less, then age; the id last, so that the answer never depends on chance. Inside a group its own order
 counts: the admin's people, priority, and only then what stays within the guarantee; then the person who used less, then
-age. At the top, where waiting raises a priority no further, use does not count: only age. A group that is strictly
-first in, first out knows only age inside.
+age. Where the policy says so, the least served or the shortest comes first instead of the one who used less, among
+groups and inside them alike; and before them, if wished, the one that has waited longest of all. At the top, where
+waiting raises a priority no further, none of that counts: only age. A group that is strictly first in, first out knows
+only age inside.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from __future__ import annotations
 from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING
 
-from gpuyard.domain.policy import Ordering
+from gpuyard.domain.policy import HOUR, First, Ordering
 from gpuyard.domain.workload import MAX_PRIORITY, Workload
 from gpuyard.scheduling.line import Batch
 from gpuyard.scheduling.quota import Amounts, Payer
+from gpuyard.scheduling.service import NONE, card_seconds, seconds_left
 from gpuyard.scheduling.share import card_hours, level
 from gpuyard.scheduling.snapshot import Person, Turn
 
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
     from gpuyard.scheduling.books import Books
 
 Head = tuple[int, int, int]  # among groups: guaranteed or not, place among the admin's people, priority
-Key = tuple[Head, int, float, str]  # head, level of use, submitted at, id
+Key = tuple[Head, float, float, str]  # head, level of use or rank, submitted at, id
+Stand = tuple[Head, float]  # head and rank: what gives a right over others
+OLDEST = -1.0  # before every rank
 
 
 def raised(priority: int, submitted_at: float, now: float, rule: Ordering) -> int:
@@ -38,23 +43,28 @@ def inside_head(head: Head) -> Head:
     return (place, priority, guaranteed)
 
 
-def counted(head: Head, level: int) -> int:
-    """The level of use, as far as it counts. At the top it does not: whoever has waited that long is passed by nobody
-    who came later. Else groups that used less in turn would take what a large one gathers, again and again."""
+def counted(head: Head, level: float) -> float:
+    """The level of use, or the rank, as far as it counts. At the top it does not: whoever has waited so long is passed
+    by nobody who came later. Else groups that used less in turn would take what a large one gathers, again and again.
+    """
     return level if -head[2] < MAX_PRIORITY else 0
 
 
 class Turns:
     """The numbers of one pass: they move as the pass gives things out."""
 
-    def __init__(self, books: Books, now: float) -> None:
+    def __init__(self, books: Books, now: float, *, untold: bool = False) -> None:
         self._books = books
         self._now = now
         self._rule = books.policy.order
+        self._alone = _alone(books) if untold else set()  # with whom nobody is compared, unless somebody asks why
+        self.by_rank = self._rule.first is not First.SHARE  # not use decides, but what the workload itself had or needs
         self._people = {name: place for place, name in enumerate(self._rule.people)}
         self._added: dict[Person, float] = {}  # rates of what this pass has placed
         self._hours: dict[Person, float] = {}
+        self._ranks: dict[str, float] = {}  # of running work
         self._awaited: dict[str, Amounts] = {}  # group -> what those will use who have a place that others are leaving
+        self.oldest = _oldest(books) if self.by_rank and self._rule.oldest_first else ""
 
     def expect(self, group: str, amounts: Amounts) -> None:
         """One of the group will start as soon as others are gone: its guarantee is as good as used by that."""
@@ -67,6 +77,12 @@ class Turns:
             self._added[person] = self._added.get(person, 0.0) + rate
             self._hours.pop(person, None)
 
+    @property
+    def have_moved(self) -> bool:
+        """Has this pass given anybody a place, or one that others are leaving? Then who asked before that had another
+        turn than one who asks now."""
+        return bool(self._added or self._awaited)
+
     def inside(self, batch: Batch, position: int) -> Key:
         """Its place inside its group."""
         submitted, id = batch.jobs[position]
@@ -74,13 +90,19 @@ class Turns:
         if group is not None and group.fifo:
             return ((0, 0, 0), 0, submitted, id)
         head = self._head(batch, submitted)
-        return (inside_head(head), counted(head, self.level((batch.group, batch.owner))), submitted, id)
+        level = self.rank(batch, id) if self.by_rank else self.level((batch.group, batch.owner))
+        return (inside_head(head), counted(head, level), submitted, id)
 
     def among(self, batch: Batch, position: int) -> Key:
         """The place of its group among the groups, while it is the group's next."""
         submitted, id = batch.jobs[position]
         head = self._head(batch, submitted)
-        return (head, counted(head, self.level((batch.group, None))), submitted, id)
+        level = self.rank(batch, id) if self.by_rank else self.level((batch.group, None))
+        return (head, counted(head, level), submitted, id)
+
+    def rank(self, batch: Batch, id: str) -> float:
+        """Of one that waits, as the order counts it."""
+        return OLDEST if id == self.oldest else batch.rank
 
     def turn(self, batch: Batch, position: int) -> Turn:
         return Turn(
@@ -88,7 +110,15 @@ class Turns:
             priority=raised(batch.priority, batch.jobs[position][0], self._now, self._rule),
             group_use=self.hours((batch.group, None)),
             user_use=self.hours((batch.group, batch.owner)),
+            **self.by_itself(batch.jobs[position][1]),
         )
+
+    def by_itself(self, id: str) -> dict[str, float]:
+        """What one that waits has left, or had so far (card-hours), where its turn is found by that."""
+        workload = self._books.line.workloads[id]
+        if self._rule.first is First.LEAST_SERVED:
+            return {"served": card_seconds(workload, self._rule, self._now) / HOUR}
+        return {"left": seconds_left(workload, self._now)} if self.by_rank else {}
 
     def hours(self, person: Person) -> float:
         found = self._hours.get(person)
@@ -105,11 +135,20 @@ class Turns:
         priority = raised(batch.priority, submitted, self._now, self._rule)
         return (0 if self._is_guaranteed(batch) else 1, place, -priority)
 
-    def head_if_queued(self, workload: Workload, *, guaranteed: bool) -> Head:
-        """Where running work would stand if it were put back into the queue."""
+    def stand_if_queued(self, workload: Workload, *, guaranteed: bool) -> Stand:
+        """Where running work would stand if it were put back into the queue; no later than that."""
         place = self._people.get(workload.owner, len(self._people)) if self._people else 0
         priority = raised(workload.spec.priority, workload.submitted_at, self._now, self._rule)
-        return (0 if guaranteed else 1, place, -priority)
+        head = (0 if guaranteed else 1, place, -priority)
+        return head, counted(head, self.rank_now(workload))
+
+    def rank_now(self, workload: Workload) -> float:
+        """Of running work. Found out once in a pass: many may ask."""
+        if not self.by_rank:
+            return NONE
+        if workload.id not in self._ranks:
+            self._ranks[workload.id] = self._books.rank_of(workload, self._now)
+        return self._ranks[workload.id]
 
     def _is_guaranteed(self, batch: Batch) -> bool:
         """Work that asks for nothing that is guaranteed to anybody is not before others because of that."""
@@ -130,7 +169,24 @@ class Turns:
         )
 
     def level(self, person: Person) -> int:
-        return level(self.hours(person), self._rule.tolerance) if self._rule.fair_share else 0
+        if not self._rule.fair_share or person in self._alone:
+            return 0
+        return level(self.hours(person), self._rule.tolerance)
+
+
+def _oldest(books: Books) -> str:
+    """The one that has waited longest of all that may start some day."""
+    return min((batch.jobs[0] for batch in books.line.batches()), default=(0.0, ""))[1]
+
+
+def _alone(books: Books) -> set[Person]:
+    """The only group that waits, and of each group the only one who does."""
+    groups = books.line.groups
+    found: set[Person] = {(group, None) for group in groups} if len(groups) == 1 else set()
+    for group, batches in groups.items():
+        owners = {batch.owner for batch in batches.values()}
+        found.update((group, owner) for owner in owners if len(owners) == 1)
+    return found
 
 
 class Asking:
@@ -141,7 +197,7 @@ class Asking:
         self._next: dict[Batch, int] = {}
         self._inside: dict[str, list[tuple[Key, Batch]]] = {}
         self._among: list[tuple[Key, str]] = []
-        self._reached: dict[str, Head] = {}
+        self._reached: dict[str, Stand] = {}
         for group, batches in books.line.groups.items():
             heap = [(turns.inside(batch, 0), batch) for batch in batches.values()]
             heapify(heap)
@@ -155,11 +211,14 @@ class Asking:
         batch = self._inside[self._among[0][1]][0][1]
         return batch, self._next.get(batch, 0)
 
-    def stands(self) -> tuple[Head, Head]:
+    def stands(self) -> tuple[Stand, Stand]:
         """The place of the next one by itself, and as it is: no sooner than those its group put before it."""
         key, group = self._among[0]
-        self._reached[group] = reached = max(self._reached.get(group, key[0]), key[0])
-        return key[0], reached
+        head, batch = key[0], self._inside[group][0][1]
+        # Not the key's: having waited longest gives no right over others.
+        stand = (head, counted(head, batch.rank) if self._turns.by_rank else NONE)
+        self._reached[group] = reached = max(self._reached.get(group, stand), stand)
+        return stand, reached
 
     def placed(self, batch: Batch) -> None:
         """It has its place; the next of the batch steps up."""

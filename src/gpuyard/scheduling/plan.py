@@ -7,22 +7,23 @@ earlier one waits for, unless it is sure to be over before that one can start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
 from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
-from gpuyard.domain.workload import Workload
+from gpuyard.domain.workload import MAX_PRIORITY, Workload
 from gpuyard.scheduling import explain
 from gpuyard.scheduling.backfill import START_SECONDS, Release, ends_by, latest_start
 from gpuyard.scheduling.books import Books, Place
 from gpuyard.scheduling.fit import Allotments, Ask, give_back, place_gang
 from gpuyard.scheduling.line import Batch
+from gpuyard.scheduling.moving import Moving
 from gpuyard.scheduling.order import Asking, Turns
 from gpuyard.scheduling.preempt import Preemption
 from gpuyard.scheduling.prospects import prospects
 from gpuyard.scheduling.quota import Amounts, Payer, amounts_of
-from gpuyard.scheduling.room import ALONE, Keep, Room, Standing
+from gpuyard.scheduling.room import ALONE, Keep, Precedence, Room, Standing
 from gpuyard.scheduling.share import rate_of
 from gpuyard.scheduling.snapshot import Eviction, Placement, Plan, Preview, Snapshot
 
@@ -31,6 +32,7 @@ USES_AT_MOST = 8  # and the use of so many
 PASSED_AT_MOST = 5  # of those a placement passed by, this many are written down
 CLAIMS_AT_MOST = 8  # searches for victims in one pass
 TIMED_AT_MOST = 4  # waiting workloads whose latest start is worked out in one pass
+UNTOLD = Reason(Code.BUSY)
 TOLD_AGAIN_SECONDS = 5.0  # the same reason with other numbers is told this often at most
 
 
@@ -39,16 +41,29 @@ def plan(snapshot: Snapshot) -> Plan:
     return decide(Books.of(snapshot), snapshot.now)
 
 
-def decide(books: Books, now: float, *, news_only: bool = False, most: float = inf) -> Plan:
-    """Decide for the whole queue, and leave the books as they were. With `news_only` only changed reasons are told.
+def decide(
+    books: Books,
+    now: float,
+    *,
+    news_only: bool = False,
+    most: float = inf,
+    untold: bool = False,
+    look: Callable[[Pass], object] | None = None,
+) -> Plan:
+    """Decide for the whole queue, and leave the books as they were. With `news_only` only changed reasons are told,
+    and none with `untold`: telling thousands that wait costs more than the decision.
 
     Once `most` replicas have their places the rest of the queue is left for the next time: neither placed nor told.
+    `look` is shown the pass when it has run, before the books are put back.
     """
-    one = Pass(books, now)
+    one = Pass(books, now, untold=untold)
     one.run(most)
-    waiting = dict(one.news() if news_only else one.reasons())
-    uses = one.uses() if one.placements else {}
+    if look is not None:
+        look(one)
+    waiting = {} if untold else dict(one.news() if news_only else one.reasons())
+    uses = one.uses() if one.placements and not untold else {}
     one.undo()
+    books.rooms.go_on_learning(sum(len(placement.allotments) for placement in one.placements))
     return Plan(tuple(one.placements), waiting, tuple(one.evictions), uses)
 
 
@@ -94,27 +109,32 @@ class _NoRoom(NamedTuple):
     ends_by: float  # of the one that tried: one that is over later will not fit either
     reason: Reason
     starts_at: float  # when there will be room at the latest; minus infinity when nobody knows
+    borrows: tuple[str, int] | None = None  # group and priority of the one that tried, if it may use what is lent
 
 
 class Pass:
     """The state of one pass over the books. Until `undo` the books are as if its placements were made."""
 
-    def __init__(self, books: Books, now: float) -> None:
+    def __init__(self, books: Books, now: float, *, untold: bool = False) -> None:
         self.books = books
         self.now = now
+        self._untold = untold  # nobody will read what was decided: only the decision counts
         self.placements: list[Placement] = []
         self.verdicts: list[Verdict] = []
         self.evictions: list[Eviction] = []
-        self.turns = Turns(books, now)
+        self.turns = Turns(books, now, untold=untold)
         self.preemption = Preemption(books, self.turns, now)
+        self._moving = Moving(books, now)
         self._given: list[_Given] = []
         self._no_room: dict[Ask, _NoRoom] = {}  # asks that found no room: room only shrinks in a pass
         self._keeping: list[Room] = []
         self._depth: dict[
             tuple[str, str], tuple[int, str]
         ] = {}  # (group, owner) -> requests that wait, the last of them
+        self.early: dict[str, Reason | None] = {}  # asked before all others: placed, or why it still waits
         self._has_place = ""  # the one for whom a place was last kept that others are leaving
         self._timed = self._claims = self._seq = self._replicas = 0
+        self._lends = False  # is anything kept that may be lent?
         self._ends: dict[str, float] = {}
         self._new_on: dict[str, list[Release]] = {}
         books.line.wake(now)
@@ -122,6 +142,7 @@ class Pass:
     # --- the walk -------------------------------------------------------------------------------------------------
 
     def run(self, most: float = inf) -> None:
+        self._moving.honour(self)
         asking = Asking(self.books, self.turns)
         while self._replicas < most and (found := asking.next()) is not None:
             batch, position = found
@@ -165,13 +186,17 @@ class Pass:
     def _ask(self, batch: Batch, position: int) -> Reason | None:
         """Place the batch's next and return None, or return why it waits."""
         self._seq += 1
+        id = batch.jobs[position][1]
+        if id in self.early:
+            self._has_place = id
+            return self.early[id]
         standing = self.standing(batch)
         amounts = batch.amounts
         reason = self.books.purse.refusal(batch.payer, amounts, standing)
         if reason is None:
             place = self._find_room(batch, position, standing)
             if place.taken is not None:
-                self._take(batch, position, place.taken, place.amounts, standing)
+                self.take(batch, position, place.taken, place.amounts, standing)
                 return None
             if place.refusal is None:
                 return self._wait_for_room(batch, position, standing)
@@ -179,16 +204,27 @@ class Pass:
         return self._wait_for_quota(batch, position, amounts, standing, reason)
 
     def standing(self, batch: Batch) -> Standing:
-        return Standing(self._seq, self.now + batch.longest + START_SECONDS)
+        precedence = self._precedence(batch) if self.turns.by_rank else None
+        return Standing(self._seq, self.now + batch.longest + START_SECONDS, precedence)
+
+    def _precedence(self, batch: Batch) -> Precedence | None:
+        """Where it stands, when what it keeps may be lent: not at the top, where only age counts."""
+        preempt, (head, rank) = self.books.policy.preempt, self.preemption.stands[1]
+        if not (preempt.enabled and preempt.for_turn) or -head[2] >= MAX_PRIORITY:
+            return None
+        ripe_at = self.now + START_SECONDS + preempt.min_run if batch.payer.preemptible else inf
+        return Precedence(batch.group, batch.priority, batch.rank, (head, rank), ripe_at, bool(self.books.purse.common))
 
     def _find_room(self, batch: Batch, position: int, standing: Standing) -> Place:
         tried = self._no_room.get(batch.ask)
         if tried is not None and tried.ends_by <= standing.ends_by:
-            return Place(None, batch.amounts, None)
+            borrows = standing.borrows if self._lends else None
+            if borrows is None or borrows == tried.borrows:  # whatever is lent to this one was lent to that
+                return Place(None, batch.amounts, None)
         return self.books.place(batch, standing, self.books.images_of(batch.jobs[position][1]))
 
-    def _take(self, batch: Batch, position: int, taken: Allotments, amounts: Amounts, standing: Standing) -> None:
-        turn = self.turns.turn(batch, position)
+    def take(self, batch: Batch, position: int, taken: Allotments, amounts: Amounts, standing: Standing) -> None:
+        turn = None if self._untold else self.turns.turn(batch, position)
         passed = tuple(v.batch.jobs[v.position][1] for v in self.verdicts[:PASSED_AT_MOST])
         id, gap = batch.jobs[position][1], self._gap(taken, standing)
         self.placements.append(Placement(id, taken, turn, passed, gap, self.books.images_at_hand(id, taken)))
@@ -229,32 +265,40 @@ class Pass:
         return reason
 
     def _wait_for_room(self, batch: Batch, position: int, standing: Standing) -> Reason:
-        cleared = self._claim(batch, position, standing)
+        cleared = self._claim(batch, position, standing) or self._moving.bring_together(self, batch, position, standing)
         if cleared is not None:
             return cleared
         id = batch.jobs[position][1]
         tried = self._no_room.get(batch.ask)
         if tried is None or tried.ends_by > standing.ends_by:
             tried = self._no_room[batch.ask] = self._no_room_for(batch, id, standing)
+        if standing.borrows is not None and tried.borrows is None:
+            self._no_room[batch.ask] = tried._replace(borrows=standing.borrows)
         # Its quota is kept as well: else it would wait for that as soon as there is room.
         self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, batch.amounts, tried.starts_at)
         return self._until_ripe(batch, tried.reason)
 
     def _until_ripe(self, batch: Batch, reason: Reason) -> Reason:
         """Where others may be interrupted for it, but not yet: say from when on."""
-        ripe_at = self.preemption.ripe_at(batch) if reason.code is Code.BUSY else None
+        if self._untold or reason.code is not Code.BUSY:
+            return reason
+        ripe_at = self.preemption.ripe_at(batch)
         return reason if ripe_at is None else because(reason.code, **reason.facts, ripe_at=ripe_at)
 
     def _no_room_for(self, batch: Batch, id: str, standing: Standing) -> _NoRoom:
-        kept = self._kept_from(batch, standing)
+        # Where nobody's end is sure, what another keeps makes no difference but in what is told.
+        matters = not self._untold or self.books.line.has_sure_ends
+        kept = self._kept_from(batch, standing) if matters else None
         if kept is None:
-            return _NoRoom(standing.ends_by, self._busy(batch.ask), self._keep_room(batch, id))
+            return _NoRoom(standing.ends_by, self._busy(batch.ask), self._keep_room(batch, id, standing.precedence))
         # It cannot start before that one does: whoever is over by then is in nobody's way.
-        self._keep_prospects(batch, id, kept.starts_at)
+        self._keep_prospects(batch, id, kept.starts_at, standing.precedence)
         reason = because(Code.ORDER, ahead=kept.workload, ahead_name=self._name(kept.workload))
         return _NoRoom(standing.ends_by, reason, kept.starts_at)
 
     def _busy(self, ask: Ask) -> Reason:
+        if self._untold:
+            return UNTOLD
         return explain.not_yet(ask, self.books.rooms, self.books.troubled, self.books.on_node)
 
     def _kept_from(self, batch: Batch, standing: Standing) -> Keep | None:
@@ -276,33 +320,46 @@ class Pass:
 
     # --- room that is kept ----------------------------------------------------------------------------------------
 
-    def _keep_room(self, batch: Batch, id: str) -> float:
+    def _keep_room(self, batch: Batch, id: str, precedence: Precedence | None) -> float:
         """Keep the free rest where it will start first: where running work is known to end, or most is free now.
 
         Returns when it will start at the latest; minus infinity when nobody knows.
         """
         books, start = self.books, None
+        if not self._may_keep():
+            return -inf
         if books.policy.backfill and books.line.has_sure_ends and self._timed < TIMED_AT_MOST:
             self._timed += 1
-            start = latest_start(batch.ask, books.rooms, self._releases, self.now)
+            lent = self.preemption.lent(batch)
+            start = latest_start(batch.ask, books.rooms, lambda node: self._releases(node, lent), self.now)
         if start is None:
-            self._keep_prospects(batch, id, -inf)
+            self._keep_prospects(batch, id, -inf, precedence)
             return -inf
         for place in start.places:
             cpu, memory, _ = place.room.fair_share(batch.ask.roles[0].resources)
-            self._keep(place.room, Keep(self._seq, id, cpu, memory, place.cards, start.at))
+            self.keep(place.room, Keep(self._seq, id, cpu, memory, place.cards, start.at, precedence))
         return start.at
 
-    def _keep_prospects(self, batch: Batch, id: str, starts_at: float) -> None:
-        for prospect in prospects(batch.ask, self.books.rooms, self.books.empty):
-            self._keep(prospect.stack.room, prospect.keep(self._seq, id, starts_at))
+    def _keep_prospects(self, batch: Batch, id: str, starts_at: float, precedence: Precedence | None) -> None:
+        if not self._may_keep():
+            return
+        with self.preemption.without_lent(batch):
+            found = prospects(batch.ask, self.books.rooms, self.books.empty)
+            keeps = [(one.stack.room, one.keep(self._seq, id, starts_at, precedence)) for one in found]
+        for room, keep in keeps:
+            self.keep(room, keep)
 
-    def _keep(self, room: Room, keep: Keep) -> None:
+    def _may_keep(self) -> bool:
+        return not (self.books.policy.keep_for_first and self._keeping)
+
+    def keep(self, room: Room, keep: Keep) -> None:
+        self._lends = self._lends or keep.precedence is not None
         room.keeps.append(keep)
         self._keeping.append(room)
 
-    def _releases(self, node: str) -> Iterator[Release]:
-        """When what is given out on a node comes free: running work, and what this pass has placed."""
+    def _releases(self, node: str, lent: Mapping[str, float]) -> Iterator[Release]:
+        """When what is given out on a node comes free: running work, and what this pass has placed. What is only lent
+        to others comes free as soon as it is asked for."""
         yield from self._new_on.get(node, ())
         for id in self.books.on_node.get(node, ()):
             if id not in self._ends:
@@ -311,7 +368,7 @@ class Pass:
                 self._ends[id] = ends_by(workload, learned, self.now)
             for allotment in self.books.held[id].allotments:
                 if allotment.node == node:
-                    yield self._ends[id], allotment
+                    yield min(self._ends[id], lent.get(id, inf)), allotment
 
     # --- preemption -----------------------------------------------------------------------------------------------
 
@@ -329,16 +386,18 @@ class Pass:
             self._claims += 1
             place = preemption.fits_once_stopped(batch, standing)
             if place is not None:
-                self._keep_place(batch, id, place)
+                self.keep_place(batch, id, place)
                 return otherwise or self._busy(batch.ask)
-            self.evictions += preemption.victims_for(batch, id, standing)
+            found = preemption.victims_for(batch, id, standing)
+            self.evictions += found
+            self._claims -= not found and self.turns.by_rank  # it cost little, and is not repeated for those behind
         place = preemption.fits_once_stopped(batch, standing)
         if place is None:
             return None
-        self._keep_place(batch, id, place)
+        self.keep_place(batch, id, place)
         return because(Code.CLEARING, jobs=preemption.clearing_for(id))
 
-    def _keep_place(self, batch: Batch, id: str, place: Allotments) -> None:
+    def keep_place(self, batch: Batch, id: str, place: Allotments) -> None:
         """It will start there as soon as others are gone."""
         self._has_place = id
         amounts = amounts_of(place.values())
@@ -346,7 +405,7 @@ class Pass:
         self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, amounts)
         for one in place.values():
             keep = Keep(self._seq, id, one.cpu_milli, one.memory, one.cards, -inf)
-            self._keep(self.books.rooms.by_name[one.node], keep)
+            self.keep(self.books.rooms.by_name[one.node], keep)
 
     # --- what is told ---------------------------------------------------------------------------------------------
 
@@ -355,7 +414,9 @@ class Pass:
         for verdict in self.verdicts:
             last = verdict.position + 1 if verdict.alone else None
             for _, id in verdict.batch.jobs[verdict.position : last]:
-                yield id, verdict.reason
+                if verdict.alone or id not in self.early:
+                    yield id, verdict.reason
+        yield from self._early_that_wait()
         for id, workload in self.books.line.resting.items():
             yield id, _back_off(workload)
         for batch in self.books.line.parked.values():
@@ -367,6 +428,8 @@ class Pass:
         """Those whose reason is not what they were told last. Only they cost anything."""
         for verdict in self.verdicts:
             yield from self._news_of_one(verdict) if verdict.alone else self._news_of_all(verdict)
+        for id, reason in self._early_that_wait():
+            yield from self._differing([id], reason)
         for id, workload in self.books.line.resting.items():
             yield from self._differing([id], _back_off(workload))
         for batch in self.books.line.parked.values():
@@ -374,6 +437,13 @@ class Pass:
                 assert batch.never is not None
                 yield from self._differing(sorted(batch.fresh), batch.never)
                 batch.fresh.clear()
+
+    def _early_that_wait(self) -> Iterator[tuple[str, Reason]]:
+        """Those that have their place already, in a batch whose first had none: nobody has told them."""
+        asked = {v.batch.jobs[v.position][1] for v in self.verdicts if v.alone} if self.early else ()
+        for id, reason in self.early.items():
+            if reason is not None and id not in asked:
+                yield id, reason
 
     def _news_of_one(self, verdict: Verdict) -> Iterator[tuple[str, Reason]]:
         batch, reason = verdict.batch, verdict.reason
@@ -387,11 +457,12 @@ class Pass:
     def _news_of_all(self, verdict: Verdict) -> Iterator[tuple[str, Reason]]:
         batch, position = verdict.batch, verdict.position
         if batch.told is None or not self._is_old(batch, verdict.reason):
-            ids = [id for _, id in batch.jobs[position:]]
+            ids = [id for _, id in batch.jobs[position:] if id not in self.early]
             batch.told, batch.told_at = verdict.reason, self.now
         else:
             place = batch.place_of
-            ids = [id for id in sorted(batch.fresh) if place(self.books.line.workloads[id]) >= position]
+            waiting = self.books.line.workloads
+            ids = [id for id in sorted(batch.fresh - self.early.keys()) if place(waiting[id]) >= position]
         batch.fresh.difference_update(ids)
         return self._differing(ids, batch.told)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
@@ -12,15 +12,17 @@ from gpuyard.domain.workload import Verdict, Workload
 from gpuyard.scheduling.cheapest import spared
 from gpuyard.scheduling.fit import Allotments, give_back
 from gpuyard.scheduling.line import Batch
-from gpuyard.scheduling.order import Head, Turns
+from gpuyard.scheduling.order import Stand, Turns
 from gpuyard.scheduling.rights import Rights, Victim
 from gpuyard.scheduling.room import Standing
+from gpuyard.scheduling.service import NONE
 from gpuyard.scheduling.snapshot import Eviction
 from gpuyard.scheduling.victims import SPARED_AT_MOST, Search
 
 if TYPE_CHECKING:
     from gpuyard.scheduling.books import Books
 
+_AS_THEY_ARE = nullcontext()
 RIPENING_AT_MOST = 8  # so many that wait are told from when on others may be interrupted for them
 
 
@@ -44,10 +46,10 @@ class Preemption:
     def __init__(self, books: Books, turns: Turns, now: float) -> None:
         self._books = books
         self._turns = turns
-        self.stands: tuple[Head, Head] = ((1, 0, 0), (1, 0, 0))  # where the one that asks stands: see Asking.stands
+        self.stands: tuple[Stand, Stand] = (((1, 0, 0), NONE),) * 2  # where the one that asks stands: see Asking.stands
         self._now = now
         self._gone: dict[str, str] = {}  # victims of this pass, and for whom
-        self._fruitless: set[tuple[object, ...]] = set()
+        self._fruitless: dict[tuple[object, ...], tuple[float, ...]] = {}  # rights, and from which rank on
         self._ripe: dict[tuple[object, ...], float | None] = {}
 
     # --- what is under way ------------------------------------------------------------------------------------------
@@ -57,19 +59,23 @@ class Preemption:
         ending = [id for id, workload in self._books.stopping.items() if _makes_room_for(workload) == claimant]
         return sorted(ending + [id for id, by in self._gone.items() if by == claimant])
 
+    def goes(self, victim: str, claimant: str) -> None:
+        """It leaves for this one, as was found out elsewhere."""
+        self._gone[victim] = claimant
+
     @property
-    def _leaving(self) -> list[str]:
+    def leaving(self) -> list[str]:
         return [*self._books.stopping, *self._gone]
 
     def fits_once_stopped(self, batch: Batch, standing: Standing) -> Allotments | None:
         """Where it would go once everything that is stopping anyway is gone; None when that is not enough."""
-        ids = self._leaving
+        ids = self.leaving
         return self._try_without(ids, batch, standing) if ids else None
 
     # --- who could go -----------------------------------------------------------------------------------------------
 
     def _rights(self, batch: Batch) -> Rights:
-        return Rights(self._books, self._turns, batch, self.stands, self._leaving)
+        return Rights(self._books, self._turns, batch, self.stands, self.leaving)
 
     @cached_property
     def _evictable(self) -> list[Workload]:
@@ -82,12 +88,17 @@ class Preemption:
         if not self._evictable:
             return False
         rights = self._rights(batch)
-        if rights.key in self._fruitless:
+        if self._is_no_better(rights, ()) or self._is_no_better(rights, (batch.ask,)):
             return False
         found = any(victim.id not in self._gone and rights.of(victim) for victim in self._evictable)
         if not found:
-            self._fruitless.add(rights.key)
+            self._fruitless[rights.key] = rights.rank
         return found
+
+    def _is_no_better(self, rights: Rights, ask: tuple[object, ...]) -> bool:
+        """Was it in vain for one with the same rights, and no later a rank?"""
+        before = self._fruitless.get((*rights.key, *ask))
+        return before is not None and all(mine >= its for mine, its in zip(rights.rank, before, strict=True))
 
     def ripe_at(self, batch: Batch) -> float | None:
         """When the first work that may be interrupted for it, but has not run long enough, has done so."""
@@ -95,15 +106,34 @@ class Preemption:
         if not rule.enabled or not self._books.preemptible:
             return None
         rights = self._rights(batch)
-        if rights.key not in self._ripe and len(self._ripe) < RIPENING_AT_MOST:
+        key = (*rights.key, *rights.rank)
+        if key not in self._ripe and len(self._ripe) < RIPENING_AT_MOST:
             begun = (at for at, id in self._oldest_first if rights.of(self._books.holding[id]))
             ripe = next(begun, inf) + rule.min_run
-            self._ripe[rights.key] = ripe if self._now < ripe < inf else None
-        return self._ripe.get(rights.key)
+            self._ripe[key] = ripe if self._now < ripe < inf else None
+        return self._ripe.get(key)
 
     @cached_property
     def _oldest_first(self) -> list[tuple[float, str]]:
         return sorted((_begun(workload, self._now), id) for id, workload in self._books.preemptible.items())
+
+    # --- what is only lent ------------------------------------------------------------------------------------------
+
+    def lent(self, batch: Batch) -> dict[str, float]:
+        """Running work that it may interrupt because its turn is earlier, and from when on."""
+        if not self._turns.by_rank or not self._books.policy.preempt.enabled:
+            return {}
+        rights, min_run = self._rights(batch), self._books.policy.preempt.min_run
+        return {
+            id: max(self._now, _begun(workload, self._now) + min_run)
+            for id, workload in self._books.preemptible.items()
+            if id not in self._gone and rights.of(workload) is not None
+        }
+
+    def without_lent(self, batch: Batch) -> AbstractContextManager[None]:
+        """The books as if these were gone: so what one keeps does not depend on who has borrowed it."""
+        lent = self.lent(batch)
+        return self._without(lent) if lent else _AS_THEY_ARE
 
     # --- the cheapest -----------------------------------------------------------------------------------------------
 
@@ -111,13 +141,16 @@ class Preemption:
         """The cheapest work whose end would start the claimant; empty when there is none."""
         rights = self._rights(batch)
         candidates = sorted(self._candidates(rights))
-        search = Search(self._books, rights, candidates, batch, standing)
 
         def works(victims: Sequence[Victim]) -> bool:
-            ids = [*self._leaving, *(victim.id for victim in victims)]
+            ids = [*self.leaving, *(victim.id for victim in victims)]
             return self._try_without(ids, batch, standing) is not None
 
-        with self._without(self._leaving):
+        if self._turns.by_rank and not works(candidates):  # many may ask, each with a rank of its own
+            self._fruitless[(*rights.key, batch.ask)] = rights.rank
+            return []
+        search = Search(self._books, rights, candidates, batch, standing)
+        with self._without(self.leaving):
             chosen = search.node_by_node()
         if chosen is None or not works(chosen):
             chosen = search.one_by_one(works)
@@ -131,7 +164,8 @@ class Preemption:
             right = rights.of(workload) if workload.id not in self._gone else None
             if right is not None:
                 lost = lost_seconds(workload, self._now)
-                yield Victim(lost * self._books.held[workload.id].rate, workload.id, right, lost)
+                later = -self._turns.rank_now(workload)
+                yield Victim(lost * self._books.held[workload.id].rate, later, workload.id, right, lost)
 
     # --- trying -----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gpuyard.domain.workload import Together
 from gpuyard.scheduling.fit import Allotments, Ask, RoleAsk, give_back, how_many, place_gang, place_on
-from gpuyard.scheduling.room import Keep, Rooms, Stack
+from gpuyard.scheduling.room import Keep, Precedence, Rooms, Stack
 
 TRIED_AT_MOST = 64  # replicas that are tried out one by one; larger gangs are counted
 
@@ -21,11 +21,11 @@ class Prospect(NamedTuple):
     stack: Stack
     role: RoleAsk
 
-    def keep(self, seq: int, workload: str, starts_at: float) -> Keep:
+    def keep(self, seq: int, workload: str, starts_at: float, precedence: Precedence | None) -> Keep:
         room, asked = self.stack.room, self.role.resources
         cpu, memory, _ = room.fair_share(asked)
         cards = self.stack.closest(asked.cards) if asked.cards else ()
-        return Keep(seq, workload, cpu, memory, cards, starts_at)
+        return Keep(seq, workload, cpu, memory, cards, starts_at, precedence)
 
 
 def prospects(ask: Ask, rooms: Rooms, empty: Rooms) -> list[Prospect]:
@@ -34,7 +34,8 @@ def prospects(ask: Ask, rooms: Rooms, empty: Rooms) -> list[Prospect]:
         return [found for role in ask.roles for found in _counted(ask, role, rooms, empty)]
     if ask.together is Together.ONE_NODE and ask.replicas > 1:
         return _on_one_node(ask, rooms, empty)
-    return _loosest(ask, rooms, empty) or _anywhere(ask, rooms, empty)
+    found = _alike(ask, ask.roles[0], rooms, empty) if len(ask.roles) == 1 and ask.roles[0].resources.cards else None
+    return found or _loosest(ask, rooms, empty) or _anywhere(ask, rooms, empty)
 
 
 def _counterpart(stack: Stack, rooms: Rooms) -> Stack:
@@ -50,6 +51,20 @@ def _on_one_node(ask: Ask, rooms: Rooms, empty: Rooms) -> list[Prospect]:
             give_back(taken, empty)
             return _as_prospects(taken, ask, rooms)
     return []
+
+
+def _alike(ask: Ask, role: RoleAsk, rooms: Rooms, empty: Rooms) -> list[Prospect] | None:
+    """As `_loosest` finds it, counted instead of tried: for replicas that are alike, where each machine has cards of
+    one model only and none are linked. None: there are others."""
+    found: list[Prospect] = []
+    for stack in rooms.shelf(role.sieve).loosest_first():
+        if stack.rings or len(stack.room.stacks) > 2:
+            return None
+        fitting = how_many(_counterpart(stack, empty), role.resources, role.replicas - len(found))
+        found += [Prospect(stack, role)] * (min(1, fitting) if ask.together is Together.SPREAD else fitting)
+        if len(found) >= role.replicas:
+            return found
+    return None
 
 
 def _loosest(ask: Ask, rooms: Rooms, empty: Rooms) -> list[Prospect]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.scheduling.line import Batch
 from gpuyard.scheduling.order import Head, Key, counted, inside_head, raised
+from gpuyard.scheduling.service import NONE, by_itself
 from gpuyard.scheduling.snapshot import Ahead
 
 if TYPE_CHECKING:
@@ -89,17 +90,21 @@ class Queue:
         one = self._one
         rule, now = one.books.policy.order, one.now
         guaranteed, person, priority = one.turns.among(batch, first)[0]
-        level = one.turns.level((batch.group, None))
+        by_rank = one.turns.by_rank
+        level = one.turns.level((batch.group, None)) if not by_rank else NONE
         group = one.books.groups.get(batch.group)
         who, fifo = (batch.group, batch.owner), group is not None and group.fifo
         if who not in self._levels:
             self._levels[who] = one.turns.level(who)
-        head, mine = (guaranteed, person, priority), self._levels[who]
+        head = (guaranteed, person, priority)
+        mine: float = self._levels[who]
         for position in range(first, len(batch.jobs)):
             submitted, id = batch.jobs[position]
             priority = -raised(batch.priority, submitted, now, rule)
             if priority != head[2]:
                 head = (guaranteed, person, priority)
+            if by_rank:
+                level = mine = one.turns.rank(batch, id)
             inside: Key = (NO_HEAD, 0, submitted, id)
             if not fifo:
                 inside = (inside_head(head), counted(head, mine), submitted, id)
@@ -161,11 +166,17 @@ class Queue:
             by_head = self._by_head(first, other)
             if by_head is not None:
                 return by_head
-            if same and first.inside[1] < other.inside[1]:
-                return self._by_use(first, other)
-            if not same and first.among[1] < other.among[1]:
-                return self._by_group_use(first, other)
+            if (first.inside[1] < other.inside[1]) if same else (first.among[1] < other.among[1]):
+                return self._by_level(first, other, same)
         return because(Code.RULE_AGE, mine=other.submitted, theirs=first.submitted)
+
+    def _by_level(self, first: Place, other: Place, same: bool) -> Reason:
+        turns = self._one.turns
+        if first.id == turns.oldest:
+            return because(Code.RULE_AGE, mine=other.submitted, theirs=first.submitted)
+        if turns.by_rank:
+            return by_itself(turns.by_itself(first.id), turns.by_itself(other.id))
+        return self._by_use(first, other) if same else self._by_group_use(first, other)
 
     def _by_head(self, first: Place, other: Place) -> Reason | None:
         (guaranteed, person, _), (others, other_person, _) = first.among[0], other.among[0]
@@ -242,7 +253,7 @@ class Heads:
             return None  # it would hold back one that was asked before it
         if not self._leaves_quietly(instead_of, batch.group, seq, reached):
             return None
-        if self._one.placements:  # numbers moved during the pass: behind everyone, to be sure
+        if self._one.turns.have_moved:  # numbers moved during the pass: behind everyone, to be sure
             return max((verdict.seq for verdict in self._one.verdicts), default=0) + 1
         return seq
 

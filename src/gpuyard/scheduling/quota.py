@@ -251,6 +251,8 @@ class Purse:
         One that its quotas can never hold keeps nothing. One that waits for its owner's own quota keeps nothing of
         the group's: the others of the group are not to wait for one person's work to end.
         """
+        if not (self._limits or self.common):
+            return
         quotas = [(quota, limit) for quota, limit in self._quotas_of(payer) if amounts.get(quota.resource)]
         if any(amounts[q.resource] > limit for q, limit in quotas) or self.borrows_too_much(payer, amounts):
             return
@@ -272,6 +274,8 @@ class Purse:
         self._kept.clear()
 
     def _quotas_of(self, payer: Payer) -> list[tuple[Quota, int]]:
+        if not self._limits:
+            return []
         quotas = [*self._limits.get((payer.group, None), ()), *self._limits.get((payer.group, payer.owner), ())]
         return [(quota, quota.limit) for quota in quotas if quota.limit is not None]
 

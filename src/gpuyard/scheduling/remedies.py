@@ -65,7 +65,7 @@ MINUTES = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 1440, 28
 def remedies(inquiry: Inquiry, id: str, proof: Why, groups: Sequence[str] = ()) -> tuple[Remedy, ...]:
     """At most a handful of changes, the best first; none when nothing would help or it is about to start anyway."""
     workload = inquiry.books.line.workloads[id]
-    if proof.reason.code in (Code.BACK_OFF, Code.CLEARING):
+    if proof.reason.code in (Code.BACK_OFF, Code.CLEARING, Code.MOVING):
         return ()
     search = _Search(inquiry, workload)
     found = [remedy for kind, trials in _single(workload, proof, inquiry, groups) if (remedy := search(kind, trials))]

@@ -1,9 +1,10 @@
 """Who may push out whom.
 
-Only the entitled: a group that takes back what is guaranteed to it, or a higher priority in the same group or against
-groups beyond their guarantee. A group that is beyond its guarantee loses no more than it takes to be within; and a
-victim must not stand before the one it made room for, back in its old place in the queue. So nobody wins back what was
-just taken, and two never push each other out in turn.
+Only the entitled: a group that takes back what is guaranteed to it, a higher priority in the same group or against
+groups beyond their guarantee, or, where the policy goes by rank, an earlier rank there at no lower a priority. A group
+that is beyond its guarantee loses no more than it takes to be within; and a victim must not stand before the one it
+made room for, back in its old place in the queue. So nobody wins back what was just taken, and two never push each
+other out in turn.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling.line import Batch
-from gpuyard.scheduling.order import Head, Turns, inside_head
+from gpuyard.scheduling.order import Stand, Turns, inside_head
 from gpuyard.scheduling.snapshot import Rule
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Right(NamedTuple):
 
 class Victim(NamedTuple):
     price: float
+    later: float  # of the same price the one whose turn is latest goes first
     id: str
     right: Right
     lost_seconds: float
@@ -38,13 +40,13 @@ class Rights:
     """Of one that waits, once everything that is leaving anyway is gone."""
 
     def __init__(
-        self, books: Books, turns: Turns, batch: Batch, stands: tuple[Head, Head], leaving: Iterable[str]
+        self, books: Books, turns: Turns, batch: Batch, stands: tuple[Stand, Stand], leaving: Iterable[str]
     ) -> None:
         self._books = books
         self._turns = turns
         self._batch = batch
         self._alone, self._stands = stands  # its place by itself, and as it is: no sooner than its group's first
-        self._taken_back = turns.taken_back(batch) if self._stands[0] == 0 else []
+        self._taken_back = turns.taken_back(batch) if self._stands[0][0] == 0 else []
         self._beyond: ByGroup = {}
         self._leaving: ByGroup = {}
         for id in leaving:
@@ -52,22 +54,29 @@ class Rights:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Those with the same key have the same rights."""
-        return (self._batch.group, self._batch.priority, self._alone, self._stands, *self._taken_back)
+        """Those with the same key have the same rights; those with a later rank have no others than these."""
+        heads = (self._alone[0], self._stands[0])
+        return (self._batch.group, self._batch.priority, *heads, *self._taken_back)
+
+    @property
+    def rank(self) -> tuple[float, float, float]:
+        return self._batch.rank, self._stands[1], self._alone[1]
 
     def of(self, victim: Workload) -> Right | None:
         """By which right it may push this work out; None when it has none."""
         held, group = self._books.held[victim.id].amounts, victim.group
         other = group != self._batch.group
         shared = tuple(one for one in self._taken_back if held.get(one)) if other else ()
-        by_priority = self._by_priority(victim, other)
+        by_place = self._by_place(victim, other)
         if self._is_beyond(group, shared):
-            return Right(Rule.GUARANTEE, by_priority.bound if by_priority is not None else shared)
-        return by_priority
+            return Right(Rule.GUARANTEE, by_place.bound if by_place is not None else shared)
+        return by_place
 
-    def _by_priority(self, victim: Workload, other: bool) -> Right | None:
+    def _by_place(self, victim: Workload, other: bool) -> Right | None:
+        """By priority, or by rank at no lower a priority."""
         books, group = self._books, victim.group
-        if self._batch.priority <= victim.spec.priority or not books.policy.preempt.for_priority:
+        rule = self._rule_over(victim)
+        if rule is None:
             return None
         common = books.purse.common
         promised = tuple(one for one, amount in books.held[victim.id].amounts.items() if amount and one in common)
@@ -77,9 +86,21 @@ class Rights:
         known = books.groups.get(group)
         if not other and known is not None and known.fifo:
             return None  # strictly first in, first out: the victim would come first again
-        its = self._turns.head_if_queued(victim, guaranteed=bool(promised) and not is_beyond)
-        behind = self._stands < its if other else inside_head(self._alone) < inside_head(its)
-        return Right(Rule.PRIORITY, promised if other else ()) if behind else None
+        its = self._turns.stand_if_queued(victim, guaranteed=bool(promised) and not is_beyond)
+        if rule is Rule.PRIORITY:
+            behind = self._stands[0] < its[0] if other else inside_head(self._alone[0]) < inside_head(its[0])
+        else:
+            behind = self._stands < its if other else _inside(self._alone) < _inside(its)
+        return Right(rule, promised if other else ()) if behind else None
+
+    def _rule_over(self, victim: Workload) -> Rule | None:
+        """Which rule could put it before this one, if their places agree."""
+        preempt, mine, its = self._books.policy.preempt, self._batch.priority, victim.spec.priority
+        if mine > its and preempt.for_priority:
+            return Rule.PRIORITY
+        if mine >= its and preempt.for_turn and self._turns.by_rank:
+            return Rule.TURN if self._batch.rank < self._turns.rank_now(victim) else None
+        return None
 
     def _is_beyond(self, group: str, resources: Iterable[str], freed: ByGroup | None = None) -> bool:
         for resource in resources:
@@ -122,3 +143,7 @@ class Rights:
             for resource, amount in held.amounts.items():
                 key = (held.payer.group, resource)
                 freed[key] = freed.get(key, 0) + amount
+
+
+def _inside(stand: Stand) -> Stand:
+    return inside_head(stand[0]), stand[1]

@@ -42,6 +42,14 @@ def choose_chips(count: int, rings: Rings, left: Mapping[int, int]) -> tuple[int
     return tuple(min(fitting, key=lambda ring: (_liking(count, len(ring)), ring[0]))[:count])
 
 
+def copies_in(count: int, rings: Rings, left: Mapping[int, int]) -> int:
+    """How many requests of so many whole chips the rings could serve, one after the other."""
+    free = [sum(left[chip] == WHOLE_CARD for chip in ring) for ring in rings]
+    if count == sum(len(ring) for ring in rings):
+        return int(sum(free) == count)
+    return sum(one // count for one in free) if count in allowed_sizes(rings) else 0
+
+
 def _liking(count: int, free: int) -> int:
     order = _PREFERRED.get(count, ())
     return order.index(free) if free in order else len(order) + free

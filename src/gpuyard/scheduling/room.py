@@ -7,15 +7,17 @@ without a search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment, CardShare, Node, NodeState
 from gpuyard.domain.images import full_names
-from gpuyard.domain.policy import Policy
+from gpuyard.domain.policy import Placing, Policy
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources
+from gpuyard.scheduling.fragments import Typical
+from gpuyard.scheduling.renewal import Learned
 from gpuyard.scheduling.rings import Rings, choose_chips, rings_of
 from gpuyard.scheduling.score import in_order
 from gpuyard.scheduling.shelf import Moves, Shelf
@@ -26,12 +28,42 @@ HELD_AT_MOST = 2000  # shelves of those that hold an image
 OPEN_CPU_MILLI = 1000  # a replica without cards that leaves its CPU open gets one core
 
 
+class Precedence(NamedTuple):
+    """Where one stands that goes by rank: what it keeps is lent to those that have to make room for it."""
+
+    group: str
+    priority: int
+    rank: float
+    place: tuple[object, ...]  # in the order: the smaller one is asked first
+    ripe_at: float  # when it has run long enough to be interrupted, if it starts now; infinity: it never is
+    alone: bool  # it lends to its own group only
+
+    def lends_to(self, other: Precedence, starts_at: float) -> bool:
+        """Will the other have made room in time, so that nothing is lost by lending? One of the same rank will once it
+        is over, or its rank has become a later one: waiting for that, nobody waits longer than for its age."""
+        return (
+            other.ripe_at <= (starts_at if starts_at > -inf else other.ripe_at)
+            and other.ripe_at < inf
+            and self.priority >= other.priority
+            and self.rank <= other.rank
+            and self.place <= other.place
+            and (self.group == other.group or not self.alone)
+        )
+
+
 class Standing(NamedTuple):
     """Who asks: its place in the pass, and when it is sure to be over. What earlier ones keep back is not for it,
-    unless it is over before they can start."""
+    unless it is over before they can start, or will have to make room for them."""
 
     seq: int
     ends_by: float = inf
+    precedence: Precedence | None = None
+
+    @property
+    def borrows(self) -> tuple[str, int] | None:
+        """Its group and priority, if it may use what is lent."""
+        mine = self.precedence
+        return None if mine is None or mine.ripe_at == inf else (mine.group, mine.priority)
 
 
 ALONE = Standing(-1)  # nobody is before it
@@ -46,6 +78,7 @@ class Keep(NamedTuple):
     memory: int
     cards: tuple[CardShare, ...]  # these very cards, whoever may hold them now
     starts_at: float  # when it will start at the latest; never known: minus infinity, so that nobody passes it
+    precedence: Precedence | None = None  # of the one that keeps it, when it may be lent
 
 
 @lru_cache(maxsize=4096)
@@ -71,8 +104,10 @@ class Stack:
         self.whole = sum(1 for index in indices if room.cards[index] == WHOLE_CARD)
         self.milli = sum(max(0, room.cards[index]) for index in indices)
 
-    def offer(self, asked: Resources, standing: Standing = ALONE) -> Allotment | None:
-        """What a replica would get here, or None. Nothing is taken yet."""
+    def offer(
+        self, asked: Resources, standing: Standing = ALONE, liked: Sequence[int] | None = None
+    ) -> Allotment | None:
+        """What a replica would get here, or None. Nothing is taken yet. `liked`: the cards to ask first for a share."""
         room = self.room
         cards = asked.cards
         if cards is not None and (self.whole < cards.whole or self.milli < cards.milli):
@@ -88,12 +123,16 @@ class Stack:
             left = beside[2]
         if cards is None:
             return Allotment(room.node.name, cpu, memory, shm)
-        shares = self._choose(cards, left)
+        shares = self._choose(cards, left, liked)
         if shares is None:
             return None
         return Allotment(room.node.name, cpu, memory, shm, self.device, shares, room.are_simulated(shares))
 
-    def _choose(self, asked: Cards, left: Mapping[int, int]) -> tuple[CardShare, ...] | None:
+    def _choose(
+        self, asked: Cards, left: Mapping[int, int], liked: Sequence[int] | None
+    ) -> tuple[CardShare, ...] | None:
+        if asked.is_share and liked is not None:
+            return next(((CardShare(i, asked.milli),) for i in liked if left[i] >= asked.milli), None)
         if asked.is_share:
             # The card with the least left that still fits, so that whole cards stay whole.
             fitting = [i for i in self.indices if left[i] >= asked.milli]
@@ -110,16 +149,14 @@ class Stack:
 
     def closest(self, asked: Cards) -> tuple[CardShare, ...]:
         """The cards that are closest to being free for it, beside those that others keep: the most left first."""
-        room = self.room
-        kept = room.kept_cards()
-        left = {i: room.cards[i] - kept.get(i, 0) for i in self.indices}
-        well = sorted(self.indices, key=lambda i: (i in room.troubled, -left[i], i))
+        cards, troubled, kept = self.room.cards, self.room.troubled, self.room.kept_cards()
+        well = [i for *_, i in sorted([(i in troubled, kept.get(i, 0) - cards[i], i) for i in self.indices])]
         if asked.is_share:
             return (CardShare(well[0], asked.milli),)
         sets = [[i for i in well if i in ring] for ring in self.rings if len(ring) >= asked.whole] or [well]
-        free = [[i for i in one if not kept.get(i)][: asked.whole] for one in sets]
-        best = max(free, key=lambda one: (len(one), sum(left[i] for i in one)))
-        return tuple(CardShare(i, WHOLE_CARD) for i in best)
+        free = [[i for i in one if i not in kept][: asked.whole] for one in sets]
+        best = max(free, key=lambda one: (len(one), sum([cards[i] for i in one]))) if len(free) > 1 else free[0]
+        return tuple([whole_card(i) for i in best])
 
 
 class Room:
@@ -205,7 +242,13 @@ class Room:
         return cpu, memory, cards
 
     def is_kept_from(self, keep: Keep, standing: Standing) -> bool:
-        return keep.seq < standing.seq and standing.ends_by > keep.starts_at
+        if keep.seq >= standing.seq or standing.ends_by <= keep.starts_at:
+            return False
+        return (
+            keep.precedence is None
+            or standing.precedence is None
+            or not keep.precedence.lends_to(standing.precedence, keep.starts_at)
+        )
 
 
 def fair_share(asked: Resources, node: Node) -> tuple[int, int, int]:
@@ -223,7 +266,14 @@ def fair_share(asked: Resources, node: Node) -> tuple[int, int, int]:
 class Rooms:
     """All rooms and their shelves."""
 
-    def __init__(self, nodes: Iterable[Node], policy: Policy, *, empty_and_well: bool = False) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        policy: Policy,
+        *,
+        empty_and_well: bool = False,
+        typical: tuple[Typical, ...] = (),
+    ) -> None:
         ready = in_order([node for node in nodes if node.state is NodeState.READY], policy)
         self.by_name: dict[str, Room] = {}
         self._policy = policy
@@ -237,6 +287,7 @@ class Rooms:
             room = Room(node, rank, policy, serial, empty_and_well=empty_and_well)
             self.by_name[node.name] = room
             serial += len(room.stacks)
+        self._learned = Learned(typical if policy.placing is Placing.FRAGMENTS else (), self, self._moves)
 
     def __iter__(self) -> Iterator[Room]:
         return iter(self.by_name.values())
@@ -254,6 +305,35 @@ class Rooms:
                 found = self._alike[serials] = Shelf(through, self._policy, self._moves)
             self._shelves[sieve] = found
         return found
+
+    def candidates(self, asked: Resources, sieve: Sieve) -> Iterator[Stack]:
+        """Those that may have room, in the order of the policy. Nothing may be taken while iterating."""
+        shelf, ranks = self.shelf(sieve), self._learned.ranks_for(asked)
+        return shelf.candidates(asked.cards) if ranks is None else ranks.candidates(asked, shelf, shelf.stacks())
+
+    def liked(self, stack: Stack, asked: Resources) -> Sequence[int] | None:
+        """For a share: the cards in the order in which they are to be asked. None: the fullest that fits."""
+        ranks = self._learned.ranks_for(asked) if asked.cards is not None and asked.cards.is_share else None
+        return None if ranks is None else ranks.cards_of(stack, asked)
+
+    def renew_typical(self, typical: tuple[Typical, ...]) -> None:
+        """Other requests are typical now."""
+        if self._policy.placing is Placing.FRAGMENTS:
+            self._learned.renew(typical)
+
+    def learn_typical(self, typical: tuple[Typical, ...]) -> None:
+        """The same, but it takes some passes until it holds."""
+        if self._policy.placing is Placing.FRAGMENTS:
+            self._learned.begin(typical)
+
+    @property
+    def has_learned(self) -> bool:
+        """Does what was told to be typical hold by now?"""
+        return not self._learned.is_renewing
+
+    def go_on_learning(self, placed: int) -> None:
+        """Once in a pass, when all is decided and so many replicas have been placed."""
+        self._learned.go_on(placed)
 
     def _through(self, sieve: Sieve) -> list[Stack]:
         return [

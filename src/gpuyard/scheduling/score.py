@@ -59,6 +59,7 @@ def looseness(stack: Stack) -> Key:
 
 _KEYS: dict[Placing, Callable[[Stack], Key]] = {
     Placing.BEST_FIT: _best_fit,
+    Placing.FRAGMENTS: _best_fit,  # between places that are equally good, and where nothing is known of what is typical
     Placing.IN_ORDER: _in_order,
     Placing.SPREAD: _spread,
 }

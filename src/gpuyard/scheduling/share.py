@@ -69,9 +69,10 @@ class Running:
 
     def _sum_up(self, half_life: float) -> float:
         """Beginnings are counted from the newest one, so that no power grows large."""
-        self._newest = newest = max(begun for _, begun in self._runs.values())
-        self._fading = math.fsum(rate * math.exp2((begun - newest) / half_life) for rate, begun in self._runs.values())
-        self._rate = math.fsum(rate for rate, _ in self._runs.values())
+        runs, exp2 = self._runs.values(), math.exp2
+        self._newest = newest = max([begun for _, begun in runs])
+        self._fading = math.fsum([rate * exp2((begun - newest) / half_life) for rate, begun in runs])
+        self._rate = math.fsum([rate for rate, _ in runs])
         return self._rate
 
 

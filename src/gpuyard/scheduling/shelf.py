@@ -58,6 +58,10 @@ class Shelf:
         self._put_in_order()
         return (self._stacks[key[-1]] for key in self._keys)
 
+    def stacks(self) -> Iterable[Stack]:
+        """All of them, in no order."""
+        return self._stacks.values()
+
     def loosest_first(self) -> Iterator[Stack]:
         """Those with the most free first, however the policy places."""
         self._put_in_order()

@@ -12,6 +12,7 @@ from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import PastUse
 from gpuyard.domain.workload import Workload
+from gpuyard.scheduling.fragments import Typical
 
 Person = tuple[str, str | None]  # (group, user), or the group as a whole: (group, None)
 JobName = tuple[str, str]  # (owner, name of the job)
@@ -29,6 +30,7 @@ class Snapshot:
     policy: Policy = Policy()
     past: Mapping[Person, PastUse] = field(default_factory=dict)
     run_times: Mapping[JobName, tuple[float, ...]] = field(default_factory=dict)  # seconds of good ends, newest first
+    typical: tuple[Typical, ...] = ()  # what is asked for of late, for `placing: fragments`
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Turn:
     priority: int  # with what waiting added
     group_use: float  # card-hours, worn down by time, by the group's weight
     user_use: float
+    left: float | None = None  # `shortest`: seconds of its declared maximum; infinity when it declares none
+    served: float | None = None  # `least_served`: card-hours that it had so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Rule(StrEnum):
 
     GUARANTEE = "guarantee"  # the group takes back what is guaranteed to it
     PRIORITY = "priority"  # a higher priority
+    TURN = "turn"  # less left to run, or less served so far, where the policy goes by that
+    DEFRAGMENT = "defragment"  # it only moves, to a place that is kept for it, so that another has its cards together
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ class Eviction:
     by: str
     rule: Rule
     lost_seconds: float  # since its work was last saved
+    to: Mapping[tuple[str, int], Allotment] = field(default_factory=dict, hash=False)  # where it goes on, if it moves
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.inquiry import Inquiry
+from gpuyard.scheduling.proposals import as_facts, beside_cards, moves_for
 from gpuyard.scheduling.remedies import remedies as look_for
 from gpuyard.scheduling.snapshot import Ahead, Remedy, Why
 
@@ -24,6 +26,9 @@ def why(books: Books, id: str, now: float, *, remedies: bool = True, groups: Seq
 def asked(inquiry: Inquiry, id: str, *, remedies: bool = True, groups: Sequence[str] = ()) -> Why | None:
     """The same of a state that is kept open for several questions."""
     proof = inquiry.why(id)
+    moves = moves_for(inquiry, id) if proof is not None and proof.reason.code is Code.BUSY else None
+    if proof is not None and moves is not None:
+        proof = replace(proof, facts=(*as_facts(inquiry, moves, beside_cards(proof.reason)), *proof.facts))
     if proof is None or not remedies:
         return proof
     return replace(proof, remedies=look_for(inquiry, id, proof, groups))

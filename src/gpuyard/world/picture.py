@@ -16,7 +16,9 @@ from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import PastUse
 from gpuyard.domain.workload import HOLDS_RESOURCES, State, Workload
+from gpuyard.journal.events import Anew, BooksMade, Charged, GroupsAre, NodesAre, NoNotes, Notes, PolicyIs, TypicalIs
 from gpuyard.scheduling.books import Books
+from gpuyard.scheduling.fragments import Typical
 from gpuyard.scheduling.snapshot import JobName, Person, Snapshot
 from gpuyard.store import nodes as node_rows
 from gpuyard.store import people as people_rows
@@ -24,6 +26,7 @@ from gpuyard.store import sharing as sharing_rows
 from gpuyard.store import workloads as workload_rows
 from gpuyard.store.database import Connection, Database
 from gpuyard.store.feed import Change, FeedTooOld, newest_change
+from gpuyard.world.asked import REMEMBERED, Asked
 from gpuyard.world.shelves import Shelves
 
 log = logging.getLogger(__name__)
@@ -35,12 +38,16 @@ HOLDING = tuple(state for state in State if state in HOLDS_RESOURCES)
 class Picture:
     """Not thread-safe: each loop or request that needs one has its own, or locks around it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, notes: Notes | None = None, *, decides: bool = False) -> None:
+        """`decides`: its owner makes one pass after the other with the books, and none may take long."""
         self._database = database
+        self._decides = decides
+        self._notes: Notes = notes or NoNotes()
         self.position = -1  # nothing read yet
         self._own: list[tuple[int, int]] = []  # feed positions (after, upto] that this picture's owner wrote itself
         self._shelves = Shelves()
         self._news: set[str] = set()
+        self._touched: set[str] = set()
         self._books: Books | None = None
         self.nodes: tuple[Node, ...] = ()
         self.groups: dict[str, Group] = {}
@@ -48,6 +55,8 @@ class Picture:
         self.policy = Policy()
         self.past: dict[Person, PastUse] = {}
         self.run_times: dict[JobName, tuple[float, ...]] = {}
+        self._asked = Asked()
+        self.typical: tuple[Typical, ...] = ()
 
     def follow(self, most: float = inf) -> bool:
         """Take in what was committed since the last time, about so many changes at most. True when there are more."""
@@ -93,11 +102,17 @@ class Picture:
         news, self._news = self._news, set()
         return news
 
+    def take_touched(self) -> set[str]:
+        """Workloads that may hold other resources than when this was last asked, or none any more."""
+        touched, self._touched = self._touched, set()
+        return touched
+
     @property
     def books(self) -> Books:
         """What scheduling decides with: made when first asked for, then kept current piece by piece."""
         if self._books is None:
-            self._books = Books(self.nodes, self.groups, self.policy, self.past, self.run_times)
+            self._books = Books(self.nodes, self.groups, self.policy, self.past, self.run_times, self.typical)
+            self._notes.add(BooksMade())
             for workload in self.live.values():
                 self._books.put(workload)
         return self._books
@@ -105,6 +120,19 @@ class Picture:
     def close_books(self) -> None:
         """They are made anew when next asked for."""
         self._books = None
+
+    def tell_all(self) -> None:
+        """For who takes notes: everything, as it is now, and new books from it."""
+        self.close_books()
+        past, run_times, workloads = dict(self.past), dict(self.run_times), tuple(self.live.values())
+        self._notes.add(Anew(self.nodes, self.groups, self.policy, past, run_times, workloads, self.typical))
+
+    def charge(self, past: Mapping[Person, PastUse], run_times: Mapping[JobName, tuple[float, ...]]) -> None:
+        """Past use and run times in place of what was known of these."""
+        if past or run_times:
+            self.past.update(past)
+            self.run_times.update(run_times)
+            self._notes.add(Charged(past, run_times))
 
     def wrote(self, after: int, upto: int, workloads: Iterable[Workload]) -> None:
         """What the caller has itself written, in the feed after `after` up to `upto`: it need not be read back."""
@@ -120,14 +148,37 @@ class Picture:
         for id, reason in reasons.items():
             workload = self.live.get(id)
             if workload is not None and workload.state is State.QUEUED:
-                self._put(amended(workload, reason=reason))
+                self._keep(amended(workload, reason=reason))  # noted with the decision it comes from
 
     def _put(self, workload: Workload) -> None:
+        is_new = workload.id not in self.live and self._asked.lacks(workload)
+        self._notes.add(workload)
+        self._keep(workload)
+        if is_new and self._asked.note(workload.id, workload.spec, workload.submitted_at):
+            self._learn()
+
+    def _keep(self, workload: Workload) -> None:
+        before = self._shelves.live.get(workload.id)
+        if workload.holds_resources or (before is not None and before.holds_resources):
+            self._touched.add(workload.id)
         self._shelves.put(workload)
         if self._books is not None:
             self._books.put(workload)
 
+    def _learn(self) -> None:
+        """What is typical, from what was submitted of late."""
+        typical = self._asked.typical()
+        if typical != self.typical:
+            self.typical = typical
+            self._notes.add(TypicalIs(typical))
+            if self._books is not None and self._decides:
+                self._books.learn_typical(typical)
+            elif self._books is not None:
+                self._books.renew_typical(typical)
+
     def _remove(self, id: str) -> None:
+        self._notes.add(id)
+        self._touched.add(id)
         self._shelves.remove(id)
         if self._books is not None:
             self._books.remove(id)
@@ -142,6 +193,7 @@ class Picture:
             policy=self.policy,
             past=dict(self.past),
             run_times=dict(self.run_times),
+            typical=self.typical,
         )
 
     def audit(self) -> list[str]:
@@ -168,13 +220,17 @@ class Picture:
         # The position is read first: what is committed in between is then taken in twice, never missed.
         self.position = newest_change(conn)
         self._own.clear()
+        self._touched.update(self.live)
         self._shelves = Shelves(workload_rows.live(conn))
         self._news = set(self.live)
+        self._touched.update(self.live)
         self._reload_cluster(conn)
         self._reload_people(conn)
         self._reload_policy(conn)
         self._reload_past(conn)
-        self.close_books()
+        self._asked = Asked(workload_rows.newest_specs(conn, REMEMBERED))
+        self._learn()
+        self.tell_all()
 
     def _is_own(self, change: Change) -> bool:
         return any(after < change.seq <= upto for after, upto in self._own)
@@ -203,8 +259,8 @@ class Picture:
         self._news.update(found)
         over = [w for w in found.values() if w.attempt is not None and w.attempt.ended_at is not None]
         if over:  # what they used was added to the past in the same breath
-            self.past.update(sharing_rows.past_use(conn, {w.group for w in over}))
-            self.run_times.update(sharing_rows.run_times(conn, {(w.owner, w.spec.name) for w in over}))
+            past = sharing_rows.past_use(conn, {w.group for w in over})
+            self.charge(past, sharing_rows.run_times(conn, {(w.owner, w.spec.name) for w in over}))
 
     def _reload_past(self, conn: Connection) -> None:
         """In place: who plans with them holds on to them."""
@@ -212,6 +268,7 @@ class Picture:
         self.past.update(sharing_rows.past_use(conn))
         self.run_times.clear()
         self.run_times.update(sharing_rows.run_times(conn))
+        self._notes.add(Charged(dict(self.past), dict(self.run_times), whole=True))
 
     def _reload_policy(self, conn: Connection) -> None:
         try:
@@ -221,6 +278,7 @@ class Picture:
             return
         if policy != self.policy:
             self.policy = policy
+            self._notes.add(PolicyIs(policy))
             self.close_books()
 
     def _take_in_nodes(self, conn: Connection, names: Sequence[str]) -> None:
@@ -236,17 +294,20 @@ class Picture:
     def _put_nodes(self, nodes: tuple[Node, ...]) -> None:
         if nodes == self.nodes:
             return
-        if self._books is not None and _alike_but_for_images(nodes, self.nodes):
+        renewed = self._books is not None and _alike_but_for_images(nodes, self.nodes)
+        if self._books is not None and renewed:
             self._books.renew_images(nodes)
         else:
             self.close_books()
         self.nodes = nodes
+        self._notes.add(NodesAre(nodes, renewed))
 
     def _reload_people(self, conn: Connection) -> None:
         self.users = {user.name: user for user in people_rows.all_users(conn)}
         groups = {group.name: group for group in people_rows.all_groups(conn)}
         if groups != self.groups:
             self.groups = groups
+            self._notes.add(GroupsAre(groups))
             self.close_books()
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.policy import Policy
-from gpuyard.domain.workload import Workload
+from gpuyard.domain.workload import State, Workload
+from gpuyard.forecast.estimate import Stage, in_turn, staged
+from gpuyard.forecast.runtimes import RunTimes
 from gpuyard.scheduling.before import Answer, Past, before
 from gpuyard.scheduling.inquiry import Inquiry
 from gpuyard.scheduling.order import raised
 from gpuyard.scheduling.plan import preview_in
+from gpuyard.scheduling.proposals import Fragments, fragments
 from gpuyard.scheduling.snapshot import Preview, Snapshot, Why
 from gpuyard.scheduling.strands import kinds, strands
 from gpuyard.scheduling.why import asked, offers
@@ -24,6 +28,8 @@ from gpuyard.world.picture import Picture
 OPEN_SECONDS = 10.0  # so long a pass serves further questions, as long as nothing changes
 # With many in the line a pass takes a while; where much happens, an answer may then be this old.
 MANY_WAIT, OLD_SECONDS = 2000, 2.0
+SLOW_SECONDS = 0.1
+DEAR = 10.0  # what is fragmented is told to everybody for so many times as long as it took to find out
 
 
 class View:
@@ -34,6 +40,7 @@ class View:
         self._lock = threading.Lock()
         self._comparing = threading.Lock()  # it takes the processor for a while: one after the other
         self._inquiry: Inquiry | None = None  # a pass kept open; the books are not touched meanwhile
+        self._fragments: tuple[float, Fragments] | None = None  # until when by the monotonic clock, and what was found
 
     def preview(self, workload: Workload, groups: Sequence[str] | None = None) -> Preview:
         """What would happen if this were submitted now. With `groups` also what would start it, perhaps in those."""
@@ -91,6 +98,37 @@ class View:
             inquiry = self._open()
             waiting = inquiry.books.line.workloads
             return [waiting[id] for id in inquiry.queue.in_order() if id in waiting]
+
+    def stage(self, times: RunTimes, extra: Workload | None = None) -> Stage:
+        """All a look ahead needs, as it is now; `extra` as if it had been submitted."""
+        with self._lock:
+            self._follow()
+            self._close()
+            books, now = self._picture.books, self._clock()
+            if extra is not None:
+                books.put(extra)
+            try:
+                return staged(books, in_turn(books, now), times, now)
+            finally:
+                if extra is not None:
+                    books.remove(extra.id)
+
+    def waiting(self) -> list[Workload]:
+        """Those that wait, in no order."""
+        with self._lock:
+            self._follow()
+            return self._picture.in_state(State.QUEUED)
+
+    def fragments(self) -> Fragments:
+        """What is fragmented, for whom, and which moves would help."""
+        with self._lock:
+            begun, kept = time.monotonic(), self._fragments
+            if kept is not None and begun < kept[0]:
+                return kept[1]
+            found = fragments(self._open())
+            done = time.monotonic()
+            self._fragments = (done + DEAR * (done - begun), found) if done - begun >= SLOW_SECONDS else None
+            return found
 
     def _snapshot(self) -> Snapshot:
         with self._lock:
