@@ -20,7 +20,19 @@ from gpuyard.domain.errors import BadInput, Conflict, Unavailable
 from gpuyard.domain.people import Group, Membership, Quota, Role, User
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.usage import PastUse
-from gpuyard.store import audit, gates, login_tries, logins, nodes, people, schema, sharing, workloads, workplaces
+from gpuyard.store import (
+    audit,
+    gates,
+    guesses,
+    login_tries,
+    logins,
+    nodes,
+    people,
+    schema,
+    sharing,
+    workloads,
+    workplaces,
+)
 from gpuyard.store.backup import backup
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
@@ -51,6 +63,10 @@ def fill(database: Database) -> None:
         login_tries.put(conn, {"hash": login_tries.Tries(3.0, 1.0 / 3)})
         key = {"id": "k", "user_name": "ann", "name": "laptop", "public_key": "ssh-ed25519 A", "fingerprint": "f"}
         conn.execute(sa.insert(schema.ssh_keys), {**key, "created_at": 1.5})
+        amounts = {"node": "a", "model": "H100", **dict.fromkeys(schema.LEDGER_AMOUNTS, 1 << 60)}
+        conn.execute(sa.insert(schema.ledger), {"at": 3_600_000, "hours": 1, **amounts})
+        conn.execute(sa.insert(schema.ledger_now), {"since": 7_200_000, **amounts})
+        guesses.add(conn, [guesses.GuessRow("job0000001", 1.0 / 3, 2.0, 3.0, 4.5, None)])
         audit.append(conn, audit.AuditEntry(1.0 / 3, "ann", "submit", "job0000001", facts={"ü": "\x00"}))
 
 

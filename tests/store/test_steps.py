@@ -73,3 +73,18 @@ def test_what_someone_has_live_is_counted_from_an_index(database: Database) -> N
         else:
             plan = conn.execute(sa.text(f"EXPLAIN QUERY PLAN {query}")).all()
     assert "ix_workloads_live_owner" in str(plan)
+
+
+def test_attempts_of_the_eighth_schema_add_up_what_earlier_ones_held_and_saved(database_url: str) -> None:
+    url = parse_url(database_url)
+    with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
+        migrate(conn, "0008")
+        row = {**new_row(a_job(), None, None), "attempt": 3}
+        conn.execute(sa.insert(sa.table("workloads", *map(sa.column, row))), row)
+        for attempt in ("1, 2.0, 3.0, 14.0, NULL, 8.0, NULL", "2, 20.0, 21.0, 25.0, NULL, NULL, NULL"):
+            conn.exec_driver_sql(f"INSERT INTO attempts VALUES ('job0000001', {attempt})")
+        conn.exec_driver_sql("INSERT INTO attempts VALUES ('job0000001', 3, 30.0, NULL, NULL, NULL, NULL, NULL)")
+    with closing(Database.open(database_url)) as database, database.read() as conn:
+        first, second, third = workloads.attempts(conn, "job0000001")
+        assert (first.served_before, second.served_before, third.served_before) == (0.0, 12.0, 17.0)
+        assert (first.kept_before, second.kept_before, third.kept_before) == (0.0, 5.0, 5.0)

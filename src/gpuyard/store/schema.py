@@ -103,6 +103,8 @@ attempts = sa.Table(
     sa.Column("ending", sa.Text),
     sa.Column("saved_at", Seconds),
     sa.Column("saved_step", sa.BigInteger),
+    sa.Column("served_before", Seconds, nullable=False, server_default="0"),
+    sa.Column("kept_before", Seconds, nullable=False, server_default="0"),
 )
 
 replicas = sa.Table(
@@ -234,6 +236,43 @@ run_times = sa.Table(
     sa.Column("owner", PlainText, primary_key=True),
     sa.Column("name", PlainText, primary_key=True),
     sa.Column("seconds", sa.Text, nullable=False),
+)
+
+LEDGER_AMOUNTS = (
+    *("capacity", "used", "idle", "fragmented", "quota", "reserved", "unhealthy", "draining", "free"),
+    "untold",  # of what is used: where the device does not tell whether it is busy
+)
+
+# Thousandths of cards times milliseconds, from `at` (epoch milliseconds) on, for one hour or for 24.
+ledger = sa.Table(
+    "ledger",
+    metadata,
+    sa.Column("at", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("hours", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("node", PlainText, primary_key=True),
+    sa.Column("model", PlainText, primary_key=True),
+    *(sa.Column(name, sa.BigInteger, nullable=False) for name in LEDGER_AMOUNTS),
+)
+
+# Thousandths of cards as they are known to be; accounted up to `since` (epoch milliseconds).
+ledger_now = sa.Table(
+    "ledger_now",
+    metadata,
+    sa.Column("node", PlainText, primary_key=True),
+    sa.Column("model", PlainText, primary_key=True),
+    sa.Column("since", sa.BigInteger, nullable=False),
+    *(sa.Column(name, sa.BigInteger, nullable=False) for name in LEDGER_AMOUNTS),
+)
+
+guesses = sa.Table(
+    "guesses",
+    metadata,
+    sa.Column("workload_id", PlainText, primary_key=True),
+    sa.Column("at", Seconds, nullable=False),
+    sa.Column("middle", sa.Double, nullable=False),  # seconds from then, as seen
+    sa.Column("late", sa.Double, nullable=False),
+    sa.Column("told", sa.Double, nullable=False),  # the late one after correction
+    sa.Column("waited", sa.Double),  # null: it still waits
 )
 
 tokens = sa.Table(

@@ -88,6 +88,8 @@ def attempt_row(workload_id: str, attempt: Attempt) -> Row:
         "ending": codec.ending_to_text(attempt.ending) if attempt.ending else None,
         "saved_at": attempt.saved_at,
         "saved_step": attempt.saved_step,
+        "served_before": attempt.served_before,
+        "kept_before": attempt.kept_before,
     }
 
 
@@ -174,7 +176,7 @@ def newest_attempts(condition: sa.ColumnElement[bool]) -> tuple[sa.Select[Any], 
 
 def _read_attempt(row: Any, crew: Sequence[Replica]) -> Attempt:
     ending = codec.ending_from_text(row.ending) if row.ending else None
-    times = (row.started_at, row.ended_at, row.saved_at, row.saved_step)
+    times = (row.started_at, row.ended_at, row.saved_at, row.saved_step, row.served_before, row.kept_before)
     return Attempt(row.number, row.created_at, tuple(crew), ending, *times)
 
 

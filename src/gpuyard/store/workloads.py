@@ -49,6 +49,7 @@ __all__ = [
     "live",
     "live_query",
     "live_versions",
+    "newest_specs",
     "page",
     "resolve",
     "save",
@@ -69,6 +70,9 @@ _wanted_of = sa.select(workloads.c.state, workloads.c.wanted, workloads.c.kind).
     workloads.c.id == sa.bindparam("its_id")
 )
 _live_query = sa.select(*WORKLOAD_COLUMNS).where(sa.text(LIVE)).order_by(workloads.c.submitted_at, workloads.c.id)
+_newest_specs = sa.select(workloads.c.id, workloads.c.spec, workloads.c.submitted_at).order_by(
+    workloads.c.submitted_at.desc(), workloads.c.id.desc()
+)
 _live_versions = sa.select(workloads.c.id, workloads.c.version).where(sa.text(LIVE))
 _count_live = (
     sa.select(sa.func.count())
@@ -159,6 +163,12 @@ def live(conn: sa.Connection) -> list[Workload]:
     """Everything that has not ended, oldest first, with its newest attempt. Costs nothing for what has ended."""
     rows = conn.execute(_live_query).all()
     return read_workloads(rows, read_attempts(conn, *_live_attempts, {}))
+
+
+def newest_specs(conn: sa.Connection, most: int) -> list[tuple[str, Spec, float]]:
+    """What was submitted last and when, ended or not, oldest first."""
+    rows = conn.execute(_newest_specs.limit(most)).all()
+    return [(row.id, codec.spec_from_text(row.spec), row.submitted_at) for row in reversed(rows)]
 
 
 def live_versions(conn: sa.Connection) -> dict[str, int]:
