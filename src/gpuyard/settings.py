@@ -49,6 +49,8 @@ class ControlSettings:
     """A stop that has not led to an end is asked for again after this."""
     sample_seconds: float = 5.0
     """How often the use of running replicas is measured."""
+    ledger_seconds: float = 5.0
+    """How often the card ledger looks at what waits, and is written: what a crash can take from it."""
     progress_seconds: float = 5.0
     """How often running preemptible work is asked when it last saved."""
     keep_days: float = 180.0
@@ -110,6 +112,11 @@ class Settings:
     disk_reserve_bytes: int = 5 * GIB
     """When the disk of the data folder has less left than this (or than 5 % of a small one), nothing new starts and no
     image is fetched: what is left is for the work that runs and for the database."""
+    journal_megabytes: int = 1024
+    """Most disk for the journal of decisions, from which `yard replay` and `yard what-if` answer; the oldest goes. A
+    decision takes some tens of bytes, so this is months of a busy cluster. 0: no journal is kept."""
+    journal_days: float = 90.0
+    """What is older than this is removed from the journal. 0: only `journal_megabytes` bounds it."""
     workdir_limit_bytes: int = 512 * MIB
     """Largest folder shipped with a job."""
     first_uid: int = FIRST_BLOCK
@@ -302,6 +309,8 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "layer_limit": _amount,
     "disk_reserve": _amount,
     "pids_limit": _whole(0, 4_000_000),
+    "journal_megabytes": _whole(0, 10_000_000),
+    "journal_days": _number(0, 36500),
     "keep_days": _number(0, 36500),
     "backup_hour": _number(0, 23),
     "backups_kept": _number(1, 1000),
@@ -328,6 +337,8 @@ _ELSEWHERE = {
     "layer_limit": "layer_limit_bytes",
     "disk_reserve": "disk_reserve_bytes",
     "pids_limit": "pids_limit",
+    "journal_megabytes": "journal_megabytes",
+    "journal_days": "journal_days",
     "refuse_images": "refuse_images",
     "default_image": "default_image",
     "roots": "further_roots",

@@ -27,9 +27,10 @@ import uvicorn
 from gpuyard import __version__
 from gpuyard.access.owner import keep_owner_secret
 from gpuyard.access.service import Access, AccessRules, FirstAdmin
-from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Parts
+from gpuyard.api.parts import LOOPBACK_NAMES, ImagePolicy, Lookback, Parts
 from gpuyard.api.wire import CarefulProtocol, raise_file_limit
 from gpuyard.control.folders import FolderKeeper
+from gpuyard.control.guessing import Guesser
 from gpuyard.control.housekeeping import Housekeeper
 from gpuyard.control.job_keys import JobKeys
 from gpuyard.control.loop import Control
@@ -52,11 +53,14 @@ from gpuyard.images import mirrors
 from gpuyard.images.toolbox import build as toolbox
 from gpuyard.images.toolbox.base import AT, ensure_base, python_command
 from gpuyard.images.toolbox.recipes import shell_environment
+from gpuyard.journal.folder import Bounds
+from gpuyard.journal.recorder import Recorder
 from gpuyard.metrics.series import Series
 from gpuyard.settings import BadSettings, ControlSettings, Settings, with_file
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
 from gpuyard.words import say
+from gpuyard.world.outlook import Outlook
 from gpuyard.world.view import View
 
 if TYPE_CHECKING:
@@ -203,8 +207,13 @@ class Platform:
     loops: tuple[Loop, ...]
     first_admin: Future[FirstAdmin | None]
     server: uvicorn.Server
+    journal: Recorder | None
+    lookback: Lookback
 
     def close(self) -> None:
+        self.lookback.runs.close()
+        if self.journal is not None:
+            self.journal.close()
         self.executor.shutdown(wait=False, cancel_futures=True)
         self.engine.close()
         self.lock.release()
@@ -220,6 +229,8 @@ def _run(settings: Settings, listener: socket.socket) -> None:
     threads = [threading.Thread(target=loop.run, name=type(loop).__name__, daemon=True) for loop in platform.loops]
     for thread in threads:
         thread.start()
+    if platform.journal is not None:
+        platform.journal.start()
     signal.signal(signal.SIGTERM, _told_to_end)
     try:
         with said_where(settings, listener, clock()), contextlib.suppress(ToldToEnd):
@@ -253,10 +264,16 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
     executor = ThreadPoolExecutor(settings.control.launch_threads, "launch")
     first_admin = executor.submit(access.first_start)
     keys = JobKeys.kept_at(settings.data / "job_keys.secret")
-    control = Control(database, lock, engine, executor, clock, with_common_variables(settings), workdirs.path, keys)
-    sampler = Sampler(engine, series, lambda: control.watched, clock, settings.control.sample_seconds, control.busy)
+    journal = build_journal(settings)
+    common = with_common_variables(settings)
+    control = Control(database, lock, engine, executor, clock, common, workdirs.path, keys, journal)
+    every = settings.control.sample_seconds
+    sampler = Sampler(engine, series, lambda: control.watched, clock, every, control.busy, control.cards)
     keeper = Housekeeper(database, engine, workdirs, settings.data / "backups", clock, settings.control)
     view = View(database, clock)
+    outlook = Outlook(database, view, clock)
+    guesser = Guesser(database, outlook, view.waiting)
+    lookback = Lookback(settings.data / "journal", lambda: journal.problem) if journal is not None else Lookback()
     parts = Parts(
         database=database,
         access=access,
@@ -269,7 +286,9 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         held=view.held,
         nodes=view.nodes,
         line=view.line,
+        fragments=view.fragments,
         compare=view.compare,
+        outlook=outlook,
         shares=shares,
         logs=engine,
         series=series,
@@ -283,12 +302,22 @@ def build_platform(settings: Settings, clock: SteadyClock) -> Platform:
         hosts=allowed_hosts(settings),
         tls=settings.is_tls,
         stopping=lambda: server.should_exit,
+        lookback=lookback,
         data=settings.data if has_gateway(settings, engine) else None,
     )
     server = build_server(settings, parts)
     gateway = [GatewayKeeper(gateway_config(settings, engine))] if has_gateway(settings, engine) else []
-    loops: tuple[Loop, ...] = (control, sampler, keeper, control.progress, *folders, *gateway)
-    return Platform(database, lock, engine, executor, loops, first_admin, server)
+    loops: tuple[Loop, ...] = (control, sampler, keeper, control.progress, guesser, *folders, *gateway)
+    return Platform(database, lock, engine, executor, loops, first_admin, server, journal, lookback)
+
+
+def build_journal(settings: Settings) -> Recorder | None:
+    """Beside the data, whatever the database is: who has control writes it."""
+    most = settings.journal_megabytes * 1_000_000
+    if not most:
+        return None
+    bounds = Bounds(most, settings.journal_days, segment_bytes=min(16_000_000, most // 8))
+    return Recorder(settings.data / "journal", __version__, bounds)
 
 
 def with_common_variables(settings: Settings) -> ControlSettings:

@@ -99,6 +99,7 @@ TABLE = [
     (LEAD, Action.CORDON, None, False),
     (LEAD, Action.SEE_AUDIT, None, False),
     (LEAD, Action.BACK_UP, None, False),
+    (LEAD, Action.LOOK_BACK, None, False),
 ]
 
 
@@ -136,6 +137,21 @@ def test_what_one_may_see_but_not_do_is_not_allowed() -> None:
     with pytest.raises(NotAllowed) as refused:
         rights.require(acting(MEMBER), Action.SET_QUOTA, Limit("vision", "mara", 1, 1))
     assert refused.value.reason.code is Code.NOT_ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("actor", "action", "whom"),
+    [
+        (acting(MEMBER), Action.LOOK_BACK, "admin"),
+        (acting(LEAD), Action.CHANGE_POLICY, "admin"),
+        (acting(ADMIN, Scope.READ, Via.TOKEN), Action.CHANGE_POLICY, "token"),
+        (acting(MEMBER, Scope.READ, Via.TOKEN), Action.SUBMIT, "token"),
+    ],
+)
+def test_who_is_refused_is_told_who_could_help(actor: Actor, action: Action, whom: str) -> None:
+    with pytest.raises(NotAllowed) as refused:
+        rights.require(actor, action)
+    assert refused.value.reason.facts["whom"] == whom
 
 
 def test_a_token_makes_no_token_wider_or_longer_than_itself() -> None:

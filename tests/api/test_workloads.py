@@ -237,6 +237,25 @@ def test_a_workload_is_found_by_id_prefix_and_name(server: Yard) -> None:
         assert finn.get("/api/v1/workloads/same-name").json()["id"] == newer["id"]
 
 
+def test_a_name_that_only_others_use_is_told_with_their_ids_to_whoever_may_see_them(server: Yard) -> None:
+    with server.person("ugo") as ugo, server.person("nosy") as nosy, server.owner as owner:
+        older, newer = submit(ugo, name="ugo-large")["id"], submit(ugo, name="ugo-large")["id"]
+        told = {
+            lang: owner.get("/api/v1/workloads/ugo-large", headers={"Accept-Language": lang}) for lang in ("en", "zh")
+        }
+        assert {answer.status_code for answer in told.values()} == {404}
+        error = told["en"].json()["error"]
+        assert error["facts"]["there"] == [f"{newer} (ugo)", f"{older} (ugo)"]
+        assert error["message"].startswith("No job of yours is called `ugo-large`, but of others there is ")
+        assert "别人的同名任务有" in told["zh"].json()["error"]["message"]
+        assert owner.post("/api/v1/workloads/ugo-large/stop").status_code == 404
+        hidden, none = (nosy.get(f"/api/v1/workloads/{name}").json()["error"] for name in ("ugo-large", "nobodys"))
+        assert hidden["facts"].keys() == none["facts"].keys()
+        assert hidden["message"] == none["message"].replace("nobodys", "ugo-large")
+        own = submit(owner, name="ugo-large")["id"]
+        assert owner.get("/api/v1/workloads/ugo-large").json()["id"] == own
+
+
 def test_an_ambiguous_prefix_names_the_candidates(tmp_path_factory: pytest.TempPathFactory) -> None:
     ids = iter(["aa00000001", "aa00000002"])
     with running(tmp_path_factory.mktemp("yard"), make_id=lambda: next(ids)) as yard, yard.owner as owner:

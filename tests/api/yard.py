@@ -31,6 +31,7 @@ from gpuyard.files.workdirs import Workdirs
 from gpuyard.metrics.series import Series
 from gpuyard.store import nodes, workloads
 from gpuyard.store.database import Database
+from gpuyard.world.outlook import Outlook
 from gpuyard.world.view import View
 
 OWNER_SECRET = "yard_owner-of-the-data-folder-0123456789-abcdef"
@@ -177,7 +178,9 @@ def make_parts(folder: Path, clock: Clock, stopping: list[bool], **changes: Any)
         held=view.held,
         nodes=view.nodes,
         line=view.line,
+        fragments=view.fragments,
         compare=view.compare,
+        outlook=Outlook(database, view, clock),
         shares=Shares(folder / "files" / "share"),
         logs=LogFolder(folder / "logs"),
         series=Series(folder / "metrics.db"),

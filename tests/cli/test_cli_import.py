@@ -9,6 +9,8 @@ import pytest
 import yaml
 from tests.cli.yard import Yard
 
+from gpuyard.dialects.dlc.ids import workspace_id
+
 PARAMS = """\
 name=hello
 kind=PyTorchJob
@@ -49,6 +51,25 @@ def test_what_is_shown_can_be_saved_and_submitted(simulated: Yard, tmp_path: Pat
     (tmp_path / "ours.yaml").write_text(shown, encoding="utf-8")
     id = simulated.good("submit", str(tmp_path / "ours.yaml"))
     assert simulated.json("show", id)["name"] == name
+
+
+def test_a_workspace_is_the_group_whose_id_it_is_and_a_foreign_one_is_left_out(simulated: Yard, tmp_path: Path) -> None:
+    own = simulated.good("import", "-", stdin=f"{PARAMS}workspace_id={workspace_id('default')}\n")
+    assert yaml.safe_load(own)["group"] == "default"
+    assert "workspace_id" not in own
+    foreign = simulated.good("import", "-", stdin=f"{PARAMS}workspace_id=ws1lu4iyv5yjjyvp\n")
+    assert "group" not in yaml.safe_load(foreign)
+    assert "workspace_id" in foreign
+
+
+def test_several_jobs_of_one_file_are_shown_one_after_the_other(simulated: Yard) -> None:
+    both = f"{VOLCANO}---\n{VOLCANO.replace('imported', 'second')}"
+    shown = simulated.good("import", "-", stdin=both)
+    assert [job["name"] for job in yaml.safe_load_all(shown)] == ["imported", "second"]
+    told = json.loads(simulated.good("import", "-", "-o", "json", stdin=both))
+    assert [one["job"]["name"] for one in told["items"]] == ["imported", "second"]
+    line = both.splitlines().index("              tty: true", len(VOLCANO.splitlines())) + 1
+    assert str(line) in str(told["items"][1]["notes"])
 
 
 def test_every_field_without_meaning_is_named_with_its_line(simulated: Yard) -> None:

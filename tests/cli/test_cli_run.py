@@ -238,6 +238,7 @@ def test_a_followed_log_survives_the_servers_death_without_gap_or_repeat(yard: Y
     for _ in range(2):
         os.kill(yard.pid, signal.SIGKILL)
         yard.up("--engine", "process")  # on another port
-    rest, said = counting.communicate(timeout=120)
+    rest = counting.stdout.read()  # `communicate` would pass over what came together with the first line
+    said = counting.communicate(timeout=120)[1]
     assert rest.decode().split() == [str(n) for n in range(2, 61)], said
     assert counting.returncode == 5

@@ -60,7 +60,8 @@ def test_a_shell_is_typed_into_and_its_exit_code_is_the_commands(place: Place) -
     terminal = Terminal(place.yard, "shell", place.job.id)
     terminal.type("echo sum $((40 + 2))\n")
     terminal.read_until("sum 42")
-    terminal.type("sleep 60\n")
+    terminal.type("sh -c 'echo asleep $((1 + 1)); exec sleep 600'\n")
+    terminal.read_until("asleep 2")
     terminal.type("\x03")  # goes inside, and ends nothing here
     terminal.read_until("^C")
     terminal.type("\nexit 9\n")

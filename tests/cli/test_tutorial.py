@@ -28,7 +28,7 @@ def as_make_run_starts_it(yard: Yard) -> None:
     yard.up("--engine", "process", *cards[1].split())
 
 
-@pytest.mark.parametrize("name", ["first-job", "preemption", "queue", "environments"])
+@pytest.mark.parametrize("name", ["first-job", "preemption", "queue", "environments", "packing"])
 def test_both_languages_show_the_same_commands(name: str) -> None:
     pages = (TUTORIALS / f"{name}.md", TUTORIALS / f"{name}.zh.md")
     english, chinese = ([*blocks(page, "sh"), *blocks(page, "python")] for page in pages)
@@ -104,6 +104,23 @@ def test_every_command_of_the_lesson_on_the_queue_works(yard: Yard) -> None:
     done = run_in_bash(yard, "".join(shell))
     assert done.returncode == 0, done.stdout + done.stderr
     for words in ("It waits for running work to end", "What would start it now", "our own cards\n", "guaranteed"):
+        assert words in done.stdout, done.stdout + done.stderr
+
+
+def test_every_command_of_the_lesson_on_packing_works(yard: Yard) -> None:
+    first, *shell = blocks(TUTORIALS / "packing.md", "sh")
+    options = re.search(r'UP="(--engine simulated --nodes \S+)', first)
+    assert options is not None
+    yard.up(*options[1].split())
+    done = run_in_bash(yard, "".join(shell))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in (
+        "1 move of preemptible work would start it",
+        "Its cards are being brought together",
+        "to the last bit the same",
+        "FRAGMENTED",
+        "other policy",
+    ):
         assert words in done.stdout, done.stdout + done.stderr
 
 

@@ -63,6 +63,20 @@ def test_a_front_door_is_there_at_once(program: str) -> None:
     assert run_without_server(code).stdout.strip() == "[]"
 
 
+def test_a_job_is_created_without_loading_what_its_address_does_not_need(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("jobname: train\n")
+    slow = ("urllib.parse", "ipaddress", "pathlib", "encodings.idna")
+    code = (
+        "import gpuyard.doors.vcctl.main as vcctl\n"
+        f"sys.argv[1:] = ['job', 'create', '-f', {str(tmp_path / 'job.yaml')!r}]\n"
+        "try: vcctl.main()\n"
+        f"finally: print(sorted(name for name in sys.modules if name in {slow!r}))"
+    )
+    told = run_without_server(code, YARD_URL="http://127.0.0.1:1", YARD_TOKEN="yard_x").stdout
+    assert "cannot be reached" in told
+    assert told.endswith("\n[]\n")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["ls"], ["version"], ["doctor"]])
 def test_the_command_runs_without_the_server_part(tmp_path: Path, arguments: list[str]) -> None:
     done = run_without_server(

@@ -7,12 +7,13 @@ from dataclasses import fields
 import pytest
 from pydantic import BaseModel
 
-from gpuyard.api import models, policy_models, why_models
+from gpuyard.api import audit_models, models, policy_models, why_models
 from gpuyard.sdk import results
 from gpuyard.sdk.job import Job
 
 PAIRS: list[tuple[type, type[BaseModel]]] = [
     (Job, models.WorkloadDetail),
+    (results.Estimate, models.EstimateOut),
     (results.Replica, models.ReplicaOut),
     (results.Attempt, models.AttemptOut),
     (results.Event, models.EventOut),
@@ -35,7 +36,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (results.Group, models.GroupOut),
     (results.Merge, policy_models.MergeOut),
     (results.Token, models.TokenMade),
-    (results.AuditLine, models.AuditOut),
+    (results.AuditLine, audit_models.AuditOut),
 ]
 
 

@@ -57,6 +57,7 @@ class Action(StrEnum):
     TRY_POLICY = "policy.try"
     SEE_AUDIT = "audit.show"
     BACK_UP = "store.backup"
+    LOOK_BACK = "journal.replay"
 
 
 # --- what is asked about ------------------------------------------------------------------------------------------
@@ -280,6 +281,7 @@ RULES: Mapping[Action, Rule] = {
     Action.TRY_POLICY: Rule(Scope.ADMIN, _admin),
     Action.SEE_AUDIT: Rule(Scope.ADMIN, _admin),
     Action.BACK_UP: Rule(Scope.ADMIN, _admin),
+    Action.LOOK_BACK: Rule(Scope.ADMIN, _admin),
 }
 
 # What remains open to someone who was given a one-time password.
@@ -317,7 +319,15 @@ def require(actor: Actor, action: Action, target: Target | None = None) -> None:
         raise NotAllowed(because(Code.PASSWORD_CHANGE_NEEDED))
     if target is not None and not RULES[action].sees(actor, target):
         raise Refused(action, target)
-    raise NotAllowed(because(Code.NOT_ALLOWED, action=action.value))
+    raise NotAllowed(because(Code.NOT_ALLOWED, action=action.value, whom=_who_could_help(actor, action, target)))
+
+
+def _who_could_help(actor: Actor, action: Action, target: Target | None) -> str:
+    """`token`: the actor, with a wider one. `admin`: nobody else may. Empty: a lead may do as well."""
+    rule = RULES[action]
+    if rule.holds(actor, target):
+        return "token"
+    return "admin" if rule.holds is _admin else ""
 
 
 class Refused(NotFound):

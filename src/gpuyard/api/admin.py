@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
-from gpuyard.api import models
+from gpuyard.api import audit_models, models
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.parts import Parts
 from gpuyard.api.views import instant
@@ -42,7 +42,7 @@ async def job_schema() -> Response:
     return JSONResponse(native.job_schema())
 
 
-@doors.get("/api/v1/audit", response_model=models.AuditPage)
+@doors.get("/api/v1/audit", response_model=audit_models.AuditPage)
 def audit_trail(
     caller: Annotated[Caller, needs(Action.SEE_AUDIT)],
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
@@ -58,9 +58,9 @@ def audit_trail(
     with caller.parts.database.read() as conn:
         entries = trail.page(conn, int(cursor) if cursor else None, limit + 1, only=only)
     shown = entries[:limit]
-    return models.AuditPage(
+    return audit_models.AuditPage(
         items=[
-            models.AuditOut(
+            audit_models.AuditOut(
                 id=entry.id,
                 at=instant(entry.at),
                 who=entry.who,
@@ -76,13 +76,13 @@ def audit_trail(
     )
 
 
-@doors.get("/api/v1/audit/check", response_model=models.AuditCheck)
+@doors.get("/api/v1/audit/check", response_model=audit_models.AuditCheck)
 def check_audit_trail(caller: Annotated[Caller, needs(Action.SEE_AUDIT)]) -> Any:
     """Is every line as it was written, and none missing? Reads the whole trail."""
     with caller.parts.database.read() as conn:
         broken_at = trail.verify(conn)
         newest = trail.page(conn, limit=1)
-    return models.AuditCheck(intact=broken_at is None, broken_at=broken_at, lines=newest[0].id if newest else 0)
+    return audit_models.AuditCheck(intact=broken_at is None, broken_at=broken_at, lines=newest[0].id if newest else 0)
 
 
 @doors.post(

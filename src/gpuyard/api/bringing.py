@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from gpuyard.access.service import FIRST_GROUP
 from gpuyard.api.guard import Caller
 from gpuyard.dialects import brought, native
+from gpuyard.dialects.dlc.ids import WORKSPACE_RULE, group_of
+from gpuyard.dialects.dlc.reading import FOREIGN
 from gpuyard.dialects.native.yaml_text import check_size
 from gpuyard.dialects.volcano.notes import no_such_queue
 from gpuyard.domain.errors import BadInput
@@ -16,6 +18,7 @@ from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import Mount, RoleSpec
+from gpuyard.store import people
 
 SOLE_NAMES = frozenset({brought.VOLCANO})  # whose jobs are known by their names, so that nobody has two of one name
 
@@ -34,8 +37,29 @@ def bring(caller: Caller, dialect: str, body: bytes, policy: Policy) -> Taken:
     found = brought.read(dialect, _text(body))
     job = native.read_job(found.job, None, default_device=caller.parts.default_device, priorities=policy.priorities)
     job = _with_usual_group(caller, dialect, job)
+    taken = Taken(job, found.notes, dialect in SOLE_NAMES)
+    if dialect == brought.DLC and is_workspace(job.group):
+        taken = _in_workspace(caller, taken)
     mounts = caller.parts.door_mounts.get(dialect, ())
-    return Taken(_with_mounts(caller, job, mounts), found.notes, dialect in SOLE_NAMES)
+    return replace(taken, job=_with_mounts(caller, taken.job, mounts))
+
+
+def is_workspace(group: str | None) -> bool:
+    """Whether it is an id as dlc has them; one that stays one is of another platform."""
+    return group is not None and bool(WORKSPACE_RULE.match(group))
+
+
+def _in_workspace(caller: Caller, taken: Taken) -> Taken:
+    """In the group whose id that is, as `dlc get workspace` tells it."""
+    known = caller.actor.user.groups
+    if caller.actor.is_admin:
+        with caller.parts.database.read() as conn:
+            known = tuple(group.name for group in people.all_groups(conn))
+    group = group_of(taken.job.group or "", known)
+    if group is None:
+        return taken
+    notes = tuple(note for note in taken.notes if note.facts.get("what") != FOREIGN)
+    return replace(taken, job=replace(taken.job, group=group), notes=notes)
 
 
 def _text(body: bytes) -> str:

@@ -13,9 +13,10 @@ from gpuyard.domain.workload import ID_RULE, Workload
 from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
 from gpuyard.store.workload_pages import SHORTEST_PREFIX
-from gpuyard.store.workloads import Visibility
+from gpuyard.store.workloads import Visibility, WorkloadFilter
 
 LONGEST_REF = 80
+MOST_OF_OTHERS = 5
 TOO_SHORT = "write at least two characters of the id, or the whole name"
 
 
@@ -31,6 +32,8 @@ def find_workload(caller: Caller, conn: Connection, ref: str, action: Action = A
     if len(ids) > 1:
         raise BadInput(because(Code.AMBIGUOUS, name=ref, matches=ids))
     found = rows.get(conn, ids[0] if ids else ref) if ids or ID_RULE.fullmatch(ref) else None
+    if found is None and (theirs := _of_others(caller, conn, ref)):
+        raise NotFound(because(Code.NOT_FOUND, what="workload", name=ref, there=theirs))
     if found is None and len(ref) < SHORTEST_PREFIX:
         raise BadInput(because(Code.BAD_VALUE, at="", value=ref, problem=TOO_SHORT))
     if found is None:
@@ -40,6 +43,12 @@ def find_workload(caller: Caller, conn: Connection, ref: str, action: Action = A
         raise Refused(action, target)
     caller.require(action, target)
     return found
+
+
+def _of_others(caller: Caller, conn: Connection, name: str) -> list[str]:
+    """A name alone means one's own. Others' by that name are told if the asker may see them, the newest first."""
+    named, _ = rows.page(conn, filters=WorkloadFilter(name=name), visible_to=visibility(caller), limit=MOST_OF_OTHERS)
+    return [f"{one.id} ({one.owner})" for one in named]
 
 
 def require_attempt(workload: Workload, number: int | None) -> None:

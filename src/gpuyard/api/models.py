@@ -86,6 +86,16 @@ class OriginOut(Out):
     facts: dict[str, str]
 
 
+class EstimateOut(Out):
+    """Two moments: as likely before as after p50, and nine times out of ten before p90. Or why nobody knows."""
+
+    p50: Instant | None
+    p90: Instant | None
+    rough: bool = Field(description="so much is before it that the work was only summed up")
+    unknown: str | None = Field(description="why nobody can tell, in the language asked for; null: it is known")
+    unknown_code: str | None
+
+
 class WorkloadOut(Out):
     id: str
     name: str
@@ -114,6 +124,10 @@ class WorkloadOut(Out):
     )
     origin: OriginOut | None = Field(description="null: it was described in our own words")
     removed_at: Instant | None = Field(description="when its owner took it off the lists")
+    expected_start: EstimateOut | None = Field(
+        default=None, description="of what waits; null where there is nothing to tell, and in answers to a change"
+    )
+    expected_end: EstimateOut | None = Field(default=None, description="of what runs")
 
 
 class Answered(WorkloadOut):
@@ -229,6 +243,7 @@ class PreviewOut(Out):
     warnings: list[str] = Field(description="what the owner should know, though it stands in nobody's way")
     notes: list[str] = Field(description="what was lost or guessed in reading a file of another system")
     remedies: list[OfferOut] = Field(description="changes that would start it now; empty unless asked for")
+    expected_start: EstimateOut | None = Field(default=None, description="null: at once, or never as it is")
 
 
 class ReadOut(Out):
@@ -565,28 +580,6 @@ class GatewayOut(Out):
     ssh_port: int | None
     host_key: str | None = Field(description="fingerprint of the SSH host key, as ssh shows it at the first visit")
     host_public_key: str | None = Field(description="the SSH host key itself, as in a known_hosts file")
-
-
-class AuditOut(Out):
-    id: int
-    at: Instant
-    who: str
-    action: str
-    object: str
-    address: str
-    outcome: str
-    facts: Facts
-
-
-class AuditPage(Out):
-    items: list[AuditOut]
-    next: str | None
-
-
-class AuditCheck(Out):
-    intact: bool
-    broken_at: int | None = Field(description="number of the first line that was changed, or is missing")
-    lines: int
 
 
 class Health(Out):

@@ -15,11 +15,14 @@ from gpuyard.domain.workload import Mount, Workload
 from gpuyard.engines.seam import KeepsImages, KeepsLogs
 from gpuyard.files.shares import Shares
 from gpuyard.files.workdirs import Workdirs
+from gpuyard.journal.running import Runs
 from gpuyard.metrics.series import Series
 from gpuyard.scheduling.before import Answer, Past
+from gpuyard.scheduling.proposals import Fragments
 from gpuyard.scheduling.snapshot import Preview, Why
 from gpuyard.store.database import Database
 from gpuyard.world.compare import Comparison
+from gpuyard.world.outlook import Outlook
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -57,6 +60,15 @@ class ApiLimits:
     """A follower hears at least this often from us, so that a dead connection is noticed on both sides."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lookback:
+    """The journal of decisions: where it lies, and why it is not written now. None: none is kept."""
+
+    folder: Path | None = None
+    problem: Callable[[], str] = field(default=lambda: "")
+    runs: Runs = field(default_factory=Runs)
+
+
 class Previews(Protocol):
     def __call__(self, workload: Workload, groups: Sequence[str] | None = None) -> Preview:
         """What would happen if this were submitted now; with `groups` also what would start it, perhaps in those."""
@@ -81,6 +93,8 @@ class Parts:
     """Every machine, by name."""
     line: Callable[[], Sequence[Workload]]
     """Those that wait, in the order in which they are asked."""
+    fragments: Callable[[], Fragments]
+    """What is fragmented, for whom, and which moves would help."""
     compare: Callable[[Policy], Comparison]
     """What a policy would change now, were it in force."""
     shares: Shares
@@ -102,5 +116,8 @@ class Parts:
     """Why work cannot be shown a small file at this path."""
     door_mounts: Mapping[str, Sequence[Mount]] = field(default_factory=dict)
     """Folders that jobs of another system's files get besides; `{user}` and `{group}` stand for their names."""
+    lookback: Lookback = field(default_factory=Lookback)
+    outlook: Outlook | None = None
+    """When work starts and ends; None: nobody looks ahead."""
     data: Path | None = None
     """Where the gateway leaves its note about itself; None: there is no gateway."""

@@ -96,13 +96,16 @@ def try_policy(caller: Trying, sent: Sent) -> Any:
     """What a policy, or `{"set": {...}}`, would change on the present cluster. Nothing is changed."""
     document = Document(*sent)
     with caller.parts.database.read() as conn:
-        before = policies.in_force(conn)
-        if document.changes is not None:
-            after = _with(conn, document.changes)
-        else:
-            after = dialect.read_policy(document.data, _known(conn), document.marks)
+        before, after = policies.in_force(conn), meant(conn, document)
         notes = [caller.say(note) for note in dialect.notes_on(after, nodes.all(conn))]
-    return _tried(_differences(before, after), notes, caller.parts.compare(after))
+    return _tried(differing(before, after), notes, caller.parts.compare(after))
+
+
+def meant(conn: Connection, document: Document) -> Policy:
+    """The whole policy that was sent, or the one in force with some values set."""
+    if document.changes is not None:
+        return _with(conn, document.changes)
+    return dialect.read_policy(document.data, _known(conn), document.marks)
 
 
 def _known(conn: Connection) -> dialect.Known:
@@ -119,7 +122,7 @@ def _with(conn: Connection, changes: dict[str, Any]) -> Policy:
 
 def _set(caller: Caller, conn: Connection, after: Policy) -> policy_models.PolicyChanged:
     before = policies.in_force(conn)
-    changed = _differences(before, after)
+    changed = differing(before, after)
     if changed:
         sharing.set_policy_text(conn, dialect.to_text(after))
         facts = {"changed": {one.key: [one.before, one.after] for one in changed}}
@@ -128,7 +131,7 @@ def _set(caller: Caller, conn: Connection, after: Policy) -> policy_models.Polic
     return policy_models.PolicyChanged(policy=dialect.write_policy(after), changed=changed, warnings=notes)
 
 
-def _differences(before: Policy, after: Policy) -> list[policy_models.PolicyDifference]:
+def differing(before: Policy, after: Policy) -> list[policy_models.PolicyDifference]:
     found = dialect.differences(before, after)
     return [policy_models.PolicyDifference(key=key, before=was, after=now) for key, (was, now) in found.items()]
 

@@ -10,13 +10,15 @@ from fastapi import Query
 
 from gpuyard import words
 from gpuyard.api import models, submitting
+from gpuyard.api.bringing import is_workspace
 from gpuyard.api.errors import told_reason
 from gpuyard.api.finding import glasses
 from gpuyard.api.guard import Caller, Doors
+from gpuyard.api.views import estimate_out
 from gpuyard.api.workloads import DIALECT_QUERY, JOB_BODY, WORKDIR_QUERY, SentJob, Submitting
 from gpuyard.dialects.brought import guess
 from gpuyard.domain.reasons import NEVER_STARTS, Reason
-from gpuyard.domain.workload import Spec
+from gpuyard.domain.workload import Spec, Workload
 from gpuyard.scheduling.snapshot import Preview, Remedy
 
 doors = Doors(prefix="/api/v1", tags=["workloads"])
@@ -36,7 +38,7 @@ def preview(caller: Submitting, sent: SentJob, remedies: Offers = False) -> Any:
     workload = submitting.draft(caller, job, policy)
     problems = submitting.problems_of(caller, job.spec)
     outlook = caller.parts.preview(workload, caller.actor.user.groups if remedies and not problems else None)
-    return told(caller, job.spec, problems, outlook, taken.notes)
+    return told(caller, job.spec, problems, outlook, taken.notes, _expected(caller, workload, outlook))
 
 
 Whose = Annotated[Literal["auto", "native", "dlc", "volcano"], Query(description="auto: by what the file looks like")]
@@ -51,13 +53,27 @@ def read(caller: Submitting, sent: SentJob, dialect: Whose = "auto", filename: F
         found = guess(sent.body.decode("utf-8", "replace"), filename)
         sent = replace(sent, dialect=found, content_type="application/yaml")
     taken = sent.read(caller, policy)
-    job = submitting.written(taken.job.spec, taken.job.group, policy)
+    group = None if is_workspace(taken.job.group) else taken.job.group
+    job = submitting.written(taken.job.spec, group, policy)
     notes = [models.ProblemOut(**told_reason(note, caller.language)) for note in taken.notes]
     return models.ReadOut(dialect=sent.dialect, job=job, notes=notes)
 
 
+def _expected(caller: Caller, workload: Workload, outlook: Preview) -> models.EstimateOut | None:
+    never = outlook.reason is not None and outlook.reason.code in NEVER_STARTS
+    ahead = caller.parts.outlook
+    if ahead is None or outlook.starts or never:
+        return None
+    return estimate_out(ahead.preview(workload), caller.say)
+
+
 def told(
-    caller: Caller, spec: Spec, problems: Sequence[Reason], outlook: Preview, read: Sequence[Reason] = ()
+    caller: Caller,
+    spec: Spec,
+    problems: Sequence[Reason],
+    outlook: Preview,
+    read: Sequence[Reason] = (),
+    start: models.EstimateOut | None = None,
 ) -> models.PreviewOut:
     notes = [*submitting.image_notes(caller, spec), *outlook.notes]
     return models.PreviewOut(
@@ -70,6 +86,7 @@ def told(
         warnings=[caller.say(note) for note in notes],
         notes=[caller.say(note) for note in read],
         remedies=[_offer(caller, remedy) for remedy in outlook.remedies],
+        expected_start=start,
     )
 
 

@@ -25,11 +25,19 @@ from gpuyard.domain.workload import (
     StoryEvent,
     Workload,
 )
+from gpuyard.forecast.estimate import Estimate
 from gpuyard.metrics.series import CardPoint, Latest, Point
+from gpuyard.world.outlook import NOTHING, Moments
 
 Say = Callable[[Reason], str]
 # Facts that name a workload or its owner, and the fact with the id of the workload meant.
-NAMES_WORK: Mapping[str, str] = {"ahead_name": "ahead", "by_name": "by", "by_owner": "by", "owner": "job"}
+NAMES_WORK: Mapping[str, str] = {
+    "ahead_name": "ahead",
+    "by_name": "by",
+    "by_owner": "by",
+    "owner": "job",
+    "job_name": "job",
+}
 REASONS_INSIDE = ("cause", "reason")
 SAID_BY_NAME = frozenset({Code.IDLE_SOON, Code.TIMER_SOON, Code.IDLE, Code.TIMER, Code.RESTS, Code.LEFT})
 _CODES = frozenset(code.value for code in Code)
@@ -101,8 +109,26 @@ def cards_of(workload: Workload) -> tuple[int, str | None]:
     return total, device
 
 
-def workload_out(workload: Workload, glasses: Glasses) -> models.WorkloadOut:
-    return models.WorkloadOut(**workload_fields(workload, glasses))
+def workload_out(workload: Workload, glasses: Glasses, moments: Moments = NOTHING) -> models.WorkloadOut:
+    return models.WorkloadOut(**workload_fields(workload, glasses), **expected(moments, glasses.say))
+
+
+def expected(moments: Moments, say: Say) -> dict[str, Any]:
+    """When it starts and when it ends, as far as that is to be told."""
+    return {"expected_start": estimate_out(moments.start, say), "expected_end": estimate_out(moments.end, say)}
+
+
+def estimate_out(estimate: Estimate | None, say: Say) -> models.EstimateOut | None:
+    if estimate is None:
+        return None
+    unknown = estimate.unknown
+    return models.EstimateOut(
+        p50=instant_or_none(estimate.middle),
+        p90=instant_or_none(estimate.late),
+        rough=estimate.rough,
+        unknown=say(unknown) if unknown is not None else None,
+        unknown_code=unknown.code.value if unknown is not None else None,
+    )
 
 
 def answered(
@@ -115,9 +141,12 @@ def answered(
     )
 
 
-def workload_detail(workload: Workload, attempts: Iterable[Attempt], glasses: Glasses) -> models.WorkloadDetail:
+def workload_detail(
+    workload: Workload, attempts: Iterable[Attempt], glasses: Glasses, moments: Moments = NOTHING
+) -> models.WorkloadDetail:
     return models.WorkloadDetail(
         **workload_fields(workload, glasses),
+        **expected(moments, glasses.say),
         roles=[_role(role) for role in workload.spec.roles],
         attempts=[attempt_out(attempt, glasses, workload) for attempt in attempts],
         retries_used={cause.value: number for cause, number in workload.retries_used.items()},

@@ -12,7 +12,7 @@ from gpuyard import words
 from gpuyard.access.rights import Action, Refused
 from gpuyard.api.finding import find_workload, glasses, visible
 from gpuyard.api.guard import Caller, Doors
-from gpuyard.api.views import REASONS_INSIDE, Glasses, work_named
+from gpuyard.api.views import REASONS_INSIDE, Glasses, expected, work_named
 from gpuyard.api.why_models import AheadOut, BeforeOut, ReasonOut, RemedyOut, WhyOut
 from gpuyard.api.workloads import Ref, Seeing
 from gpuyard.domain.cluster import NodeState
@@ -24,6 +24,7 @@ from gpuyard.scheduling.before import Answer, Past
 from gpuyard.scheduling.snapshot import Ahead, Remedy, Why
 from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
+from gpuyard.world.outlook import NOTHING
 
 doors = Doors(prefix="/api/v1", tags=["workloads"])
 
@@ -59,6 +60,8 @@ def why(
         seen = Glasses(caller.say, glasses(caller, conn).simulated_devices, known.__contains__)
         groups = {w.id: w.group for w in rows.get_many(conn, sorted(ids))}
     reason = seen.reason(reason)
+    outlook = caller.parts.outlook
+    moments = outlook.one(workload) if outlook is not None else NOTHING
     return WhyOut(
         id=workload.id,
         name=workload.spec.name,
@@ -72,6 +75,7 @@ def why(
         position=proof.position if proof else None,
         ahead=[_ahead(one, groups, known, seen) for one in proof.ahead] if proof else [],
         remedies=_remedies(caller, workload, proof.remedies) if proof else [],
+        **expected(moments, caller.say),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from gpuyard.api.models import Facts, OfferOut, Out
+from gpuyard.api.models import EstimateOut, Facts, OfferOut, Out
 from gpuyard.domain.workload import State
 
 
@@ -39,6 +39,8 @@ class WhyOut(Out):
     position: int | None = Field(description="how many wait before it; null when it does not wait")
     ahead: list[AheadOut] = Field(description="those that wait before it, the next one first")
     remedies: list[RemedyOut]
+    expected_start: EstimateOut | None = Field(default=None, description="of what waits")
+    expected_end: EstimateOut | None = Field(default=None, description="of what runs")
 
 
 class BeforeOut(Out):

@@ -29,6 +29,7 @@ from gpuyard.store import removal, workplaces
 from gpuyard.store import workloads as rows
 from gpuyard.store.database import Connection
 from gpuyard.store.workloads import WorkloadFilter
+from gpuyard.world.outlook import NOTHING
 
 doors = Doors(prefix="/api/v1", tags=["workloads"])
 
@@ -171,7 +172,10 @@ def list_workloads(
     with caller.parts.database.read() as conn:
         found, following = rows.page(conn, filters=filters, visible_to=visibility(caller), before=cursor, limit=limit)
         seen = glasses(caller, conn, [workload.reason for workload in found])
-    page = models.WorkloadPage(items=[views.workload_out(workload, seen) for workload in found], next=following)
+    outlook = caller.parts.outlook
+    moments = outlook.of(found) if outlook is not None else {}
+    items = [views.workload_out(workload, seen, moments.get(workload.id, NOTHING)) for workload in found]
+    page = models.WorkloadPage(items=items, next=following)
     # Put into bytes here: the framework would look at every one of hundreds once more.
     return Response(page.model_dump_json(), media_type="application/json")
 
@@ -193,7 +197,9 @@ def show(caller: Seeing, ref: Ref) -> Any:
         attempts = rows.attempts(conn, workload.id)
         endings = [attempt.ending.reason for attempt in attempts if attempt.ending]
         seen = glasses(caller, conn, [workload.reason, *endings])
-    return views.workload_detail(workload, attempts, seen)
+    outlook = caller.parts.outlook
+    moments = outlook.of([workload]).get(workload.id, NOTHING) if outlook is not None else NOTHING
+    return views.workload_detail(workload, attempts, seen, moments)
 
 
 @doors.get("/workloads/{ref}/events", response_model=models.EventList)

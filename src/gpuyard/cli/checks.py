@@ -93,6 +93,7 @@ def _login_and_cards(client: Client) -> Iterator[Finding]:
         yield from _cards(client)
         if who.scope == "admin" and who.user.admin:
             yield _database(client)
+            yield _journal(client)
     except YardApiError as error:
         yield Finding("login", BROKEN, words_of(error))
 
@@ -108,6 +109,15 @@ def _cards(client: Client) -> Iterator[Finding]:
     for node, card in cards:
         if card.trouble:
             yield Finding("cards", DOUBTFUL, f"{node.name} {card.device} {card.index}: {card.trouble}")
+
+
+def _journal(client: Client) -> Finding:
+    journal = client.journal()
+    if journal["problem"]:
+        return Finding("journal", DOUBTFUL, say("doctor.journal_broken", problem=journal["problem"]))
+    if not journal["kept"]:
+        return Finding("journal", GOOD, say("doctor.journal_off"))
+    return Finding("journal", GOOD, say("doctor.journal", size=show_bytes(journal["bytes"])))
 
 
 def _database(client: Client) -> Finding:

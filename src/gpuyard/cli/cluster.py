@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpuyard.cli.fragments import print_fragments
 from gpuyard.cli.labels import label, state_label
 from gpuyard.cli.output import amount, note, number, print_json, print_table
 from gpuyard.cli.phrases import say
@@ -31,10 +32,17 @@ _USE_HEADINGS = ["ID", "NAME", "OWNER", "REPLICA", "NODE", "CPU", "MEMORY", "CAR
 
 
 @click.group(help=say("nodes"), invoke_without_command=True)
+@click.option("--fragments", is_flag=True, help=say("opt.fragments"))
 @output_option
 @click.pass_context
-def nodes(context: click.Context, output: str) -> None:
-    if context.invoked_subcommand is None:
+def nodes(context: click.Context, fragments: bool, output: str) -> None:
+    if context.invoked_subcommand is not None:
+        if fragments:
+            raise click.UsageError(say("usage.fragments", command=context.invoked_subcommand))
+        return
+    if fragments:
+        print_fragments(open_client().fragments(), output)
+    else:
         print_listing(open_client().nodes(), output, _NODE_HEADINGS, _node_row)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuyard.cli.job_table import short_reason
 from gpuyard.cli.labels import label, state_label
-from gpuyard.cli.output import age, local_time, number, short_time
+from gpuyard.cli.output import age, by_local_clock, local_time, number, short_time
 from gpuyard.cli.phrases import knows, say
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.resources import show_bytes
@@ -42,7 +42,7 @@ def _short_reason(env: Env) -> str:
         return ""
     key = f"env.short.{env.reason_code}"
     by = env.reason_facts.get("by") or "-"
-    return say(key, by=by) if knows(key) else short_reason(env.reason_code, env.reason)
+    return say(key, by=by) if knows(key) else short_reason(env.reason_code, by_local_clock(env.reason))
 
 
 def _cards(env: Env) -> str:
@@ -53,7 +53,7 @@ def fields(env: Env) -> Iterator[tuple[str, str]]:
     yield "name", env.name
     yield "id", env.id
     yield "state", state_label(env.shown_state)
-    yield "reason", env.reason
+    yield "reason", by_local_clock(env.reason)
     yield "owner", env.owner
     yield "group", env.group
     yield "image", env.image or say("env.no_image")

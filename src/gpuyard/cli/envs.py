@@ -15,7 +15,7 @@ from gpuyard.cli import env_show
 from gpuyard.cli.failures import BAD_INPUT, FAILED, NOT_ALLOWED, NOT_FOUND, Refused, words_of
 from gpuyard.cli.known_hosts import trust
 from gpuyard.cli.labels import state_label
-from gpuyard.cli.output import local_time, note, print_fields, print_json, printable, short_time
+from gpuyard.cli.output import by_local_clock, local_time, note, print_fields, print_json, printable, short_time
 from gpuyard.cli.phrases import say
 from gpuyard.cli.run import environment_of, number_or_text
 from gpuyard.cli.shared import InOrder, open_client, output_option, print_listing
@@ -137,7 +137,8 @@ def _tell_start(made: Env, detach: bool, output: str) -> int:
 
 
 def _tell(env: Env) -> None:
-    note(say("env.state", name=env.name, state=state_label(env.shown_state), reason=printable(env.reason)))
+    reason = by_local_clock(printable(env.reason))
+    note(say("env.state", name=env.name, state=state_label(env.shown_state), reason=reason))
 
 
 def _tell_state(env: Env) -> None:
@@ -226,7 +227,7 @@ def _require_enterable(client: Client, found: Env) -> None:
     if found.shown_state == "stopped":
         raise Refused(say("env.is_stopped", name=found.name))
     if found.state in ("queued", "placed"):
-        reason = printable(found.reason)
+        reason = by_local_clock(printable(found.reason))
         raise Refused(say("env.state", name=found.name, state=state_label(found.state), reason=reason))
     me = client.whoami().user
     if me.name == found.owner and me.must_change_password:

@@ -64,7 +64,8 @@ def tell_api_error(error: YardApiError, about: str = "") -> int:
         if problem.message != error.message:
             note(f"  - {printable(problem.message)}")
     step = _NEXT.get(error.code)
-    if step is None and error.code == "refused.not_found" and error.facts.get("what") in ("workload", "job"):
+    unknown_job = error.code == "refused.not_found" and error.facts.get("what") in ("workload", "job")
+    if step is None and unknown_job and not error.facts.get("there"):
         step = "error.next.ls"
     if step is not None:
         note(f"  {say(step)}")

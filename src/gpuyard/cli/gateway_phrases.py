@@ -24,7 +24,8 @@ GATEWAY: dict[str, tuple[str, str]] = {
         "同时停止网关及其连接",
     ),
     "down.gateway_goes_on": (
-        "{count} dev environments run, so the gateway stays for those who work in them; `yard down --all` ends it too",
+        "{count:dev environment runs|dev environments run}, so the gateway stays for those who work in "
+        "them; `yard down --all` ends it too",
         "有 {count} 个开发环境在运行，网关保留给正在使用的人；`yard down --all` 可一并停止",
     ),
     "down.gateway_left": (

@@ -54,8 +54,8 @@ HELP: dict[str, tuple[str, str]] = {
         "显示其他系统的作业文件对应的任务文件；不会提交。",
     ),
     "import.examples": (
-        "Examples: yard import job.params > job.yaml    kubectl get vcjob x -o yaml | yard import -",
-        "示例：yard import job.params > job.yaml    kubectl get vcjob x -o yaml | yard import -",
+        "\b\nExamples:\n  yard import job.params > job.yaml\n  kubectl get vcjob x -o yaml | yard import -",
+        "\b\n示例：\n  yard import job.params > job.yaml\n  kubectl get vcjob x -o yaml | yard import -",
     ),
     "opt.from": ("whose file it is, when that cannot be seen", "文件属于哪个系统（无法自动判断时）"),
     "rm_job": (
@@ -102,13 +102,18 @@ HELP: dict[str, tuple[str, str]] = {
     "version": ("The version of this command and of the server.", "本命令与服务器的版本。"),
     "opt.output": ("table, or json for programs", "table，或供程序使用的 json"),
     "opt.data": ("data folder [YARD_DATA]", "数据目录 [YARD_DATA]"),
-    "opt.host": ("address to listen on", "监听地址"),
-    "opt.port": ("port to listen on (0: any free one)", "监听端口（0：任意空闲端口）"),
-    "opt.engine": ("where work runs", "任务运行方式"),
+    "opt.host": ("address to listen on (127.0.0.1)", "监听地址（默认 127.0.0.1）"),
+    "opt.port": ("port to listen on (8470; 0: any free one)", "监听端口（默认 8470；0 表示任意空闲端口）"),
+    "opt.engine": (
+        "where work runs (auto: in containers with root, podman or docker and a toolbox, else as processes)",
+        "任务运行方式（默认 auto：有 root、podman 或 docker、以及工具箱时用容器，否则用进程）",
+    ),
     "opt.simulate_cards": ("pretend to have N cards, as 8 or 8:ascend", "模拟 N 张卡，如 8 或 8:ascend"),
     "opt.nodes": (
-        "virtual nodes of the simulated engine, as 20x8 or 10x8:A100,2x8:ascend; 2x8=python:3.12 hold that image",
-        "模拟引擎的虚拟节点，如 20x8 或 10x8:A100,2x8:ascend；2x8=python:3.12 表示已有该镜像",
+        "with --engine simulated: so many virtual machines with so many cards, as 20x8 or 10x8:A100,2x8:ascend; "
+        "2x8=python:3.12 hold that image",
+        "与 --engine simulated 一起使用：虚拟机器的台数和每台的卡数，如 20x8 或 10x8:A100,2x8:ascend；"
+        "2x8=python:3.12 表示已有该镜像",
     ),
     "opt.database": (
         "postgresql://… instead of SQLite in the data folder",
@@ -147,7 +152,7 @@ HELP: dict[str, tuple[str, str]] = {
     ),
     "opt.together": (
         "replicas: any (the default), one_node, or spread (each on its own machine)",
-        "副本的分布：any（缺省）、one_node（同一台机器）或 spread（每台一个）",
+        "副本的分布：any（默认）、one_node（同一台机器）或 spread（每台一个）",
     ),
     "opt.checkpoint": (
         "folder where the job saves its work, relative to its home",
@@ -164,7 +169,7 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.follow": ("go on until the end", "持续显示直到结束"),
     "opt.tail": ("only the last N lines", "只显示最后 N 行"),
     "opt.replica": ("which replica, as worker-0", "哪个副本，如 worker-0"),
-    "opt.attempt": ("which attempt (the newest if left out)", "第几次尝试（缺省为最新）"),
+    "opt.attempt": ("which attempt (the newest if left out)", "第几次尝试（默认为最新）"),
     "opt.state": ("only in this state; repeatable", "只显示此状态；可重复"),
     "opt.owner": ("only of this user", "只显示此用户的"),
     "opt.in_group": ("only of this group", "只显示此组的"),

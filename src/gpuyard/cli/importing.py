@@ -11,6 +11,7 @@ from gpuyard.cli.output import print_json, printable
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option
 from gpuyard.cli.yaml_lines import as_yaml
+from gpuyard.sdk.documents import split
 from gpuyard.sdk.results import Imported
 
 DIALECTS = ("dlc", "volcano")
@@ -22,11 +23,22 @@ DIALECTS = ("dlc", "volcano")
 @output_option
 def bring(file: str, dialect: str | None, output: str) -> None:
     content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    found = open_client().read_text(content, dialect=dialect, filename="" if file == "-" else Path(file).name)
+    name, client = "" if file == "-" else Path(file).name, open_client()
+    found = [client.read_text(one, dialect=dialect, filename=name) for one in documents(content)]
     if output == "json":
-        print_json(found.raw)
-    else:
-        click.echo(as_job_file(found, file), nl=False)
+        print_json(found[0].raw if len(found) == 1 else {"items": [one.raw for one in found]})
+        return
+    if len(found) > 1:
+        click.echo(f"# {say('import.several', count=len(found))}")
+    click.echo("---\n".join(as_job_file(one, file) for one in found), nl=False)
+
+
+def documents(content: bytes) -> list[bytes]:
+    """The jobs of one file of Volcano. What cannot be taken apart is for the server to refuse."""
+    try:
+        return [document.encode() for document in split(content.decode("utf-8-sig"))]
+    except UnicodeDecodeError:
+        return [content]
 
 
 def as_job_file(found: Imported, file: str) -> str:

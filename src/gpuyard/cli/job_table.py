@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpuyard.cli.expected import in_table
 from gpuyard.cli.labels import label, workload_state_label
-from gpuyard.cli.output import GAP, age, number, print_table, width
+from gpuyard.cli.output import GAP, age, by_local_clock, number, print_table, width
 from gpuyard.cli.phrases import knows, say
 from gpuyard.domain.reasons import NEVER_STARTS
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gpuyard.sdk.job import Job
 
 HEADINGS = ["ID", "NAME", "STATE", "OWNER", "GROUP", "CARDS", "AGE", "REASON"]
+EXPECTED = HEADINGS.index("REASON")  # before the reason, where something waits or its end is foreseen
 TOLD_BY_ALL = ("GROUP", "OWNER")  # left out of a narrow terminal where they are the same for all
 LEAST_REASON = 30
 _NEVER = frozenset(code.value for code in NEVER_STARTS)
@@ -27,6 +29,10 @@ def print_jobs(jobs: Sequence[Job]) -> None:
     ordered = sorted(jobs, key=_recency, reverse=True)
     rows = [_row(job) for job in ordered]
     headings = list(HEADINGS)
+    if any(row[EXPECTED] for row in rows):
+        headings.insert(EXPECTED, "EXPECTED")
+    else:
+        rows = [[*row[:EXPECTED], *row[EXPECTED + 1 :]] for row in rows]
     if any(job.kind != "job" for job in ordered):
         headings, rows = _with_kinds(ordered, headings, rows)
     if sys.stdout.isatty():
@@ -49,8 +55,17 @@ def _row(job: Job) -> list[str]:
         job.group,
         cards,
         age(job.submitted_at),
-        job.reason,
+        _expected(job),
+        by_local_clock(job.reason),
     ]
+
+
+def _expected(job: Job) -> str:
+    """Of one that waits always something: that nobody knows is an answer, too. `yard why` says why."""
+    known = in_table(job.expected_start, "start") or in_table(job.expected_end, "end")
+    if known or job.state != "queued":
+        return known
+    return "-" if job.reason_code in _NEVER else say("expected.unknown")
 
 
 def _with_kinds(jobs: Sequence[Job], headings: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
@@ -72,9 +87,14 @@ def narrowed(headings: list[str], rows: list[list[str]], room: int) -> tuple[lis
     for name in TOLD_BY_ALL:
         place = headings.index(name)
         if left_for_last(headings, rows, room) < LEAST_REASON and len({row[place] for row in rows}) == 1:
-            headings = [*headings[:place], *headings[place + 1 :]]
-            rows = [[*row[:place], *row[place + 1 :]] for row in rows]
+            headings, rows = _without(place, headings, rows)
+    if "EXPECTED" in headings and left_for_last(headings, rows, room) < LEAST_REASON:
+        headings, rows = _without(headings.index("EXPECTED"), headings, rows)
     return headings, rows
+
+
+def _without(place: int, headings: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    return [*headings[:place], *headings[place + 1 :]], [[*row[:place], *row[place + 1 :]] for row in rows]
 
 
 def _short_cards(cell: str) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpuyard.cli.expected import in_words
 from gpuyard.cli.failures import FAILED, tell_api_error
 from gpuyard.cli.job_table import print_jobs
 from gpuyard.cli.labels import workload_state_label
-from gpuyard.cli.output import local_time, note, print_json, printable
+from gpuyard.cli.output import by_local_clock, local_time, note, print_json, printable
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import key_values, open_client, output_option, print_listing, shipping_progress
 from gpuyard.cli.show import show
@@ -83,9 +84,11 @@ def preview(file: str, workdir: str | None, output: str) -> int:
 
 def _print_waiting(told: Preview, never: bool) -> None:
     if told.reason:
-        click.echo(never_in_words(told.reason) if never else say("preview.waits", reason=told.reason))
+        click.echo(never_in_words(told.reason) if never else say("preview.waits", reason=by_local_clock(told.reason)))
     if told.position and not never:
         click.echo(say("preview.position", count=told.position))
+    if when := in_words(told.expected_start, "start"):
+        click.echo(say("why.start", when=when))
     for problem in told.problems:
         click.echo(f"  - {problem.message}")
     if told.remedies:
@@ -101,7 +104,7 @@ def _print_waiting(told: Preview, never: bool) -> None:
 @click.option("--name", help=say("opt.name"))
 @click.option("--mine", is_flag=True, help=say("opt.mine"))
 @click.option("--all", "removed", is_flag=True, help=say("opt.removed"))
-@click.option("--limit", type=click.IntRange(1), help=say("opt.limit"))
+@click.option("--limit", metavar="N", type=click.IntRange(1), help=say("opt.limit"))
 @output_option
 def ls(
     state: tuple[str, ...],
@@ -152,7 +155,7 @@ def _event_row(event: Event, kind: str) -> list[str]:
         workload_state_label(kind, event.state),
         str(event.attempt or "-"),
         event.by or "-",
-        event.message,
+        by_local_clock(event.message),
     ]
 
 

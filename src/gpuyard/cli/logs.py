@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuyard.cli.output import note, printable
+from gpuyard.cli.output import by_local_clock, note, printable
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client
 
@@ -29,7 +29,7 @@ def logs(ref: str, follow: bool, tail: int | None, replica: str | None, attempt:
     if job.kind == "env":
         note(say("env.no_log", name=job.name))
     if not job.attempt and not follow:
-        note(say("logs.not_started", id=job.id, reason=printable(job.reason)))
+        note(say("logs.not_started", id=job.id, reason=by_local_clock(printable(job.reason))))
         return
     if replica is None:
         replica = _choose_replica(job, attempt)

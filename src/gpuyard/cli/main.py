@@ -19,15 +19,18 @@ from gpuyard.cli import (
     jobs,
     keeping,
     keys,
+    ledger,
     logs,
     people,
     policy,
+    replaying,
     run,
     server,
 )
 from gpuyard.cli import shell as shells
 from gpuyard.cli import toolbox as tools
 from gpuyard.cli.failures import INTERRUPTED, Refused, tell_api_error, tell_bug, tell_file_error, tell_refused
+from gpuyard.cli.help_frame import frame
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import InOrder
 from gpuyard.sdk.errors import YardApiError
@@ -52,10 +55,12 @@ for room in (
     envs,
     images,
     cluster,
+    ledger,
     account,
     keys,
     people,
     policy,
+    replaying,
     server,
     tools,
     keeping,
@@ -63,6 +68,7 @@ for room in (
 ):
     for command in room.COMMANDS:
         yard.add_command(command)
+frame(yard)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

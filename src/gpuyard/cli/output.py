@@ -155,6 +155,21 @@ def local_time(text: str | None) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
+def by_local_clock(text: str) -> str:
+    """A sentence of the server, its moments by this reader's clock: the server knows of no zone but UTC."""
+
+    def told(match: re.Match[str]) -> str:
+        try:
+            return local_time(f"{match.group(1)}+00:00")
+        except (ValueError, OverflowError):  # somebody's own text, which only looks like one
+            return match.group(0)
+
+    return _MOMENT.sub(told, text)
+
+
+_MOMENT = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC")  # the one form in which `words` has them
+
+
 def age(text: str | None) -> str:
     at = parse_time(text)
     return short_time((datetime.now(UTC) - at).total_seconds()) if at else ""

@@ -68,7 +68,9 @@ def user_ls(output: str) -> None:
 
 def _user_row(person: User) -> list[str]:
     groups = ", ".join(m.group if m.role == "member" else f"{m.group} ({m.role})" for m in person.memberships)
-    return [person.name, "admin" if person.admin else "user", groups or "-", label("yes" if person.active else "no")]
+    lead = any(m.role == "lead" for m in person.memberships)
+    role = "admin" if person.admin else "lead" if lead else "member"
+    return [person.name, role, groups or "-", label("yes" if person.active else "no")]
 
 
 @user.command("show", help=say("show_one"))
@@ -149,7 +151,7 @@ def group() -> None:
 
 _quota = click.option("--quota", metavar="nvidia=8,cpu=64", help=say("opt.quota"))
 _guarantee = click.option("--guarantee", metavar="nvidia=4", help=say("opt.guarantee"))
-_weight = click.option("--weight", type=click.FloatRange(0, 1000, min_open=True), help=say("opt.weight"))
+_weight = click.option("--weight", metavar="W", type=click.FloatRange(0, 1000, min_open=True), help=say("opt.weight"))
 _fifo = click.option("--fifo/--no-fifo", default=None, help=say("opt.fifo"))
 
 
@@ -302,7 +304,7 @@ def token() -> None:
 @token.command("create", help=say("create"))
 @click.argument("name", default="yard")
 @click.option("--scope", type=click.Choice(["read", "write", "admin"]), default="write", help=say("opt.scope"))
-@click.option("--days", type=float, help=say("opt.days"))
+@click.option("--days", metavar="N", type=float, help=say("opt.days"))
 @click.option("--user", "person", metavar="U", help=say("opt.for_user"))
 @output_option
 def token_create(name: str, scope: str, days: float | None, person: str | None, output: str) -> None:
@@ -363,7 +365,7 @@ def _meant_token(client: Client, text: str) -> Token | None:
 
 
 @click.command(help=say("audit"))
-@click.option("--limit", type=click.IntRange(1), default=AUDIT_LIMIT, help=say("opt.limit"))
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=AUDIT_LIMIT, help=say("opt.limit"))
 @output_option
 def audit(limit: int, output: str) -> None:
     print_listing(

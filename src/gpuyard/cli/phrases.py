@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 
+from gpuyard.cli.counted import Counted
 from gpuyard.cli.doctor_phrases import CONTAINERS
 from gpuyard.cli.env_phrases import ENV
+from gpuyard.cli.fragment_phrases import FRAGMENTS
 from gpuyard.cli.gateway_phrases import GATEWAY
 from gpuyard.cli.help_phrases import HELP
+from gpuyard.cli.ledger_phrases import LEDGER
 from gpuyard.cli.policy_phrases import POLICY
+from gpuyard.cli.replay_phrases import REPLAY
 from gpuyard.cli.toolbox_phrases import TOOLBOX
 from gpuyard.sdk.finding import choose_language
 
@@ -16,6 +20,9 @@ LANGUAGE = choose_language(os.environ)
 
 _TABLE: dict[str, tuple[str, str]] = {
     **POLICY,
+    **REPLAY,
+    **LEDGER,
+    **FRAGMENTS,
     **ENV,
     **TOOLBOX,
     **CONTAINERS,
@@ -74,6 +81,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         "from {file}, {dialect}; what is not used here is named below",
         "来自 {file}（{dialect}）；在这里不起作用的内容列在下面",
     ),
+    "import.several": (
+        "{count} jobs: a job file holds one, so save each of them by itself before submitting it",
+        "共 {count} 个任务：一个任务文件只含一个任务，请分别保存后再提交",
+    ),
     "dialect.native": ("a job file of gpuyard", "gpuyard 自己的任务文件"),
     "dialect.dlc": ("a params file of dlc", "dlc 的参数文件"),
     "dialect.volcano": ("a job of Volcano (vcctl)", "Volcano（vcctl）的作业"),
@@ -103,6 +114,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "short.never": ("can never start: see yard why", "永远无法启动，见 yard why"),
     "short.waiting.busy": ("waits for running work", "等正在运行的任务结束"),
     "short.waiting.clearing": ("room is being made for it", "正在为它腾位置"),
+    "short.waiting.moving": ("others move for it", "正在为它移动别的任务"),
     "short.waiting.over_quota": ("waits for quota", "等配额"),
     "short.waiting.borrow": ("waits for quota", "等配额"),
     "short.waiting.order": ("waits its turn", "在排队"),
@@ -113,14 +125,28 @@ _TABLE: dict[str, tuple[str, str]] = {
     "short.waiting.broken_input": ("cannot be placed: broken input", "内容有问题，无法安排"),
     "short.story.requeued": ("made room; back in the queue", "已让位，回到队列"),
     "short.story.preempted": ("makes room for another", "正在让位"),
+    "short.story.moves": ("moves to other cards", "正在换到别的卡上"),
     "short.story.retry": ("failed; is tried again", "失败后等待重试"),
     "ls.more": ("the newest {count}; more with --limit", "仅显示最新 {count} 条；用 --limit 查看更多"),
     "why.state": ("{who} is {state}: {reason}", "{who} 状态：{state}。{reason}"),
-    "why.waits": ("{who} is queued. {sort}.", "{who} 排队中：{sort}。"),
+    "why.waits": ("{who} is queued. {sort}.", "{who} 正在等待：{sort}。"),
     "why.more": ("{count} more: yard why -o json", "另有 {count} 条：yard why -o json"),
     "why.first": ("Queue: nobody is before it.", "队列：前面没有别的任务。"),
-    "why.behind": ("Queue: {count} before it. The next ones:", "队列：前面有 {count} 个，最近的是："),
+    "why.behind": ("Queue: {count} before it. Closest:", "队列：前面有 {count} 个，最近的是："),
     "why.ahead": ("{who} (group {group}): {rule}", "{who}（{group} 组）：{rule}"),
+    "why.start": ("Start: {when}", "预计启动：{when}"),
+    "why.end": ("End: {when}", "预计结束：{when}"),
+    "expected.start.short": ("starts ~{middle} (by {late})", "约 {middle} 启动（一般不晚于 {late}）"),
+    "expected.end.short": ("ends ~{middle} (by {late})", "约 {middle} 结束（一般不晚于 {late}）"),
+    "expected.unknown": ("unknown", "未知"),
+    "expected.start.soon": ("starts any moment", "随时可能启动"),
+    "expected.end.soon": ("ends any moment", "随时可能结束"),
+    "expected.any_moment": ("at any moment", "随时"),
+    "expected.words": (
+        "about {middle} (in {away}); nine times out of ten by {late}",
+        "约 {middle}（{away} 后），九成可能不晚于 {late}",
+    ),
+    "expected.rough": ("(only a rough sum: much is before it)", "（前面任务很多，仅为粗略估算）"),
     "why.remedies": ("What would start it now:", "这样改可以马上启动："),
     "why.before": ("{first} comes before {other}:", "{first} 先于 {other}："),
     "why.reversed": (
@@ -132,6 +158,11 @@ _TABLE: dict[str, tuple[str, str]] = {
     "preview.never": ("it can never start as it is: {reason}", "按现在的要求永远无法启动：{reason}"),
     "never.words": ("never start", "永远无法启动"),
     "simulated.note": ("* simulated", "* 模拟"),
+    "retry.exit": ("exit", "出错退出"),
+    "retry.oom": ("oom", "内存不足"),
+    "retry.lost": ("lost", "失联"),
+    "retry.launch": ("launch", "启动失败"),
+    "retry.time": ("time", "超时"),
     "show.fair_share": ("{amount} (its fair share)", "{amount}（公平份额）"),
     "show.step": ("(step {step})", "（第 {step} 步）"),
     "show.will_share": ("a fair share of the machine", "机器的公平份额"),
@@ -261,7 +292,7 @@ _TABLE: dict[str, tuple[str, str]] = {
         "时钟相差 {seconds} 秒；请用 NTP 校时",
     ),
     "doctor.login": ("you are {name} there", "当前身份：{name}"),
-    "doctor.cards": ("{count} cards found: {kinds}", "发现 {count} 张卡：{kinds}"),
+    "doctor.cards": ("{count:card|cards} found: {kinds}", "发现 {count} 张卡：{kinds}"),
     "doctor.no_cards": ("no cards were found: only CPU work can run", "未发现卡：只能运行 CPU 任务"),
     "doctor.data": ("the data folder {data} is private", "数据目录 {data} 权限正确"),
     "doctor.data_open": ("{path} can be read by others: chmod go-rw it", "{path} 可被他人读取：请 chmod go-rw"),
@@ -330,8 +361,8 @@ _TABLE: dict[str, tuple[str, str]] = {
         "链接 {path} 指向目录之外的 {target}；请复制其内容，或写入 .yardignore",
     ),
     "client.workdir_too_large": (
-        "{path} is too large to ship: {size} or more in {entries} entries, the limit is {limit}. Biggest: {biggest}. "
-        "Name what is not needed in .yardignore",
+        "{path} is too large to ship: {size} or more in {entries:entry|entries}, the limit is {limit}. Biggest: "
+        "{biggest}. Name what is not needed in .yardignore",
         "{path} 太大，无法上传：{entries} 项共 {size} 以上，上限 {limit}。最大的：{biggest}。"
         "请把不需要的写入 .yardignore",
     ),
@@ -339,9 +370,10 @@ _TABLE: dict[str, tuple[str, str]] = {
 
 
 def say(key: str, **facts: object) -> str:
-    """The phrase in the chosen language, with its facts filled in."""
+    """The phrase in the chosen language, with its facts filled in and its words bent by their number."""
     english, chinese = _TABLE.get(key) or HELP[key]
-    return (chinese if LANGUAGE == "zh" else english).format(**facts)
+    phrase = chinese if LANGUAGE == "zh" else english
+    return phrase.format(**{name: Counted(value) for name, value in facts.items()})
 
 
 def knows(key: str) -> bool:

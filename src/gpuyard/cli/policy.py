@@ -54,7 +54,7 @@ def policy_set(pairs: tuple[str, ...], file: str | None, output: str) -> None:
     if output == "json":
         print_json(told)
         return
-    _print_changed(told)
+    print_changed(told)
 
 
 @policy.command("try", help=say("policy.try"))
@@ -68,7 +68,7 @@ def policy_try(pairs: tuple[str, ...], file: str | None, output: str) -> None:
     if output == "json":
         print_json(told)
         return
-    _print_changed(told)
+    print_changed(told)
     _print_tried(told)
 
 
@@ -82,7 +82,7 @@ def policy_reset(yes: bool, output: str) -> None:
     if output == "json":
         print_json(told)
         return
-    _print_changed(told)
+    print_changed(told)
 
 
 def _given(pairs: tuple[str, ...], file: str | None) -> tuple[dict[str, str], bytes | None]:
@@ -123,7 +123,7 @@ def _about(key: str) -> str:
     return say(exact) if knows(exact) else say(whole) if knows(whole) else ""
 
 
-def _print_changed(told: Mapping[str, Any]) -> None:
+def print_changed(told: Mapping[str, Any]) -> None:
     changed = told.get("changed") or []
     if changed:
         print_table(

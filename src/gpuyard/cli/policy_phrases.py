@@ -7,14 +7,14 @@ POLICY: dict[str, tuple[str, str]] = {
     "policy.show": ("Show the rules in force, and what each means.", "显示当前规则及其含义。"),
     "policy.set": (
         "Change some rules (KEY= brings the default back), or all of them from a file.",
-        "修改部分规则（KEY= 恢复缺省值），或用文件替换全部规则。",
+        "修改部分规则（KEY= 恢复默认值），或用文件替换全部规则。",
     ),
     "policy.try": (
         "What a change would do on the present cluster, without making it.",
         "试算：这样修改会在当前集群上带来什么变化，不会真正修改。",
     ),
-    "policy.reset": ("Bring all defaults back.", "恢复全部缺省规则。"),
-    "policy.reset_ask": ("Bring all defaults back?", "恢复全部缺省规则？"),
+    "policy.reset": ("Bring all defaults back.", "恢复全部默认规则。"),
+    "policy.reset_ask": ("Bring all defaults back?", "恢复全部默认规则？"),
     "policy.examples": (
         "\b\nExamples:\n"
         "  yard policy try order.half_life=3d backfill=false\n"
@@ -86,6 +86,20 @@ POLICY: dict[str, tuple[str, str]] = {
     "policy.about.priorities": ("a priority class, 1 to 1000", "优先级等级，1 到 1000"),
     "policy.about.priorities.normal": ("the class of jobs that name none", "未指定优先级的任务所用的等级"),
     "policy.about.ceilings": ("the highest priority this role may ask for", "该角色可申请的最高优先级"),
+    "policy.about.order.first": (
+        "after priority: share (used less of late), shortest (least time left) or least_served (had least itself)",
+        "优先级之后：share（近期用得少）、shortest（剩余时间最短）或 least_served（任务自身用得最少）",
+    ),
+    "policy.about.order.first_level": (
+        "least_served: the first level is up to this much card-time ...",
+        "least_served：第一级的卡时上限……",
+    ),
+    "policy.about.order.next_level": ("... and each next one so many times larger", "……之后每一级扩大的倍数"),
+    "policy.about.order.oldest_first": (
+        "shortest, least_served: whoever has waited longest comes before them all",
+        "shortest、least_served：等待最久的任务排在它们之前",
+    ),
+    "policy.about.order.levels": ("... so many levels; the last has no end", "……共多少级，最后一级没有上限"),
     "policy.about.order.people": ("these persons come first, in this order", "这些人按此顺序优先"),
     "policy.about.order.fair_share": ("those who used less of late come first", "近期用得少的优先"),
     "policy.about.order.half_life": ("past use counts half after this long", "经过这么久，历史用量减半计算"),
@@ -107,15 +121,37 @@ POLICY: dict[str, tuple[str, str]] = {
         "short jobs may pass a waiting one when surely over before it can start",
         "短任务若必定在排队者能启动前结束，可以先运行",
     ),
+    "policy.about.keep_for_first": (
+        "only the first that waits keeps what it gathers: more may pass those behind it",
+        "只有排在最前的任务会留住凑到的卡，后面的更容易被超过",
+    ),
     "policy.about.preempt.enabled": ("preemptible work may be put back into the queue", "可被抢占的任务可以退回队列"),
     "policy.about.preempt.for_priority": (
         "also for a higher priority, not only for guaranteed quota",
         "不仅为保证配额，也为更高优先级抢占",
     ),
+    "policy.about.preempt.for_turn": (
+        "also for one that comes first by order.first, where that is not share",
+        "order.first 不是 share 时，也为按它排在前面的任务抢占",
+    ),
     "policy.about.preempt.min_run": ("nobody is preempted before having run this long", "运行不到这么久不会被抢占"),
+    "policy.about.defragment.mode": (
+        "free cards that are not together: never, propose (show moves of preemptible work) or move (carry them out)",
+        "空闲的卡不在一起时：never（不管）、propose（只提出移动方案）或 move（自动移动可被抢占的任务）",
+    ),
+    "policy.about.defragment.after": ("only for jobs that have waited this long", "只为等待了这么久的任务移动"),
+    "policy.about.defragment.min_run": (
+        "nobody is moved, or moved again, before having run this long",
+        "运行不到这么久不会被移动，也不会再次被移动",
+    ),
+    "policy.about.defragment.max_lost": (
+        "nobody is moved who would lose more than this of its work, counted with what it lost before",
+        "被移动后累计丢失的工作（含之前丢失的）会超过这么久的任务不会被移动",
+    ),
+    "policy.about.defragment.moves": ("at most so many moves for one job", "为一个任务最多移动多少个"),
     "policy.about.placing": (
-        "best_fit (tightest node), in_order (by servers) or spread (emptiest)",
-        "best_fit（最紧凑）、in_order（按服务器顺序）或 spread（最空闲）",
+        "fragments (least loss to typical work), best_fit (tightest), in_order or spread",
+        "fragments（对常见请求影响最小）、best_fit（最紧凑）、in_order（按服务器顺序）或 spread（最空闲）",
     ),
     "policy.about.servers": ("the order of the servers for in_order", "in_order 时的服务器顺序"),
     "policy.about.pools": (

@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuyard.cli.expected import in_words
 from gpuyard.cli.labels import label, state_label, workload_state_label
 from gpuyard.cli.logs import log_command
-from gpuyard.cli.output import local_time, number, print_fields, print_json, print_table, ran_seconds, short_time, spent
+from gpuyard.cli.output import (
+    by_local_clock,
+    local_time,
+    number,
+    print_fields,
+    print_json,
+    print_table,
+    ran_seconds,
+    short_time,
+    spent,
+)
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option
 from gpuyard.domain.resources import show_bytes
@@ -45,7 +56,7 @@ def _what_it_is(job: Job) -> Iterator[Field]:
     yield "id", job.id
     yield "name", job.name
     yield "state", workload_state_label(job.kind, job.state)
-    yield "reason", job.reason
+    yield "reason", by_local_clock(job.reason)
     yield "owner", job.owner
     yield "group", job.group
     yield "priority", str(job.priority)
@@ -53,7 +64,9 @@ def _what_it_is(job: Job) -> Iterator[Field]:
 
 def _how_it_went(job: Job) -> Iterator[Field]:
     yield "submitted", local_time(job.submitted_at)
+    yield "starts", in_words(job.expected_start, "start")
     yield "started", local_time(job.started_at)
+    yield "ends", in_words(job.expected_end, "end")
     yield "ended", local_time(job.ended_at)
     yield "ran for", _ran(job)
     yield "work saved", _saved(job)
@@ -151,7 +164,7 @@ def _retries(job: Job, file: Mapping[str, Any]) -> str:
     """`exit 1/2, lost 0/3`: used and allowed, by cause. A file that says nothing has the usual ones."""
     used: Mapping[str, int] = job.raw.get("retries_used") or {}
     allowed: Mapping[str, int] = file.get("retries") or {cause.value: n for cause, n in DEFAULT_RETRIES.items()}
-    return ", ".join(f"{cause} {used.get(cause, 0)}/{most}" for cause, most in allowed.items() if most)
+    return ", ".join(f"{say(f'retry.{cause}')} {used.get(cause, 0)}/{most}" for cause, most in allowed.items() if most)
 
 
 def _environment(job: Job, file: Mapping[str, Any]) -> str:
@@ -175,7 +188,8 @@ def _port(port: Mapping[str, Any]) -> str:
 
 def _print_attempt(attempt: Attempt) -> None:
     ran = spent(attempt.started_at, attempt.ended_at)
-    click.echo(" ".join(filter(None, [f"#{attempt.number}", local_time(attempt.created_at), ran, attempt.reason])))
+    told = [f"#{attempt.number}", local_time(attempt.created_at), ran, by_local_clock(attempt.reason)]
+    click.echo(" ".join(filter(None, told)))
     if attempt.replicas:
         headings = ["REPLICA", "NODE", "CARDS", "STATE", "EXIT", "REASON"]
         print_table(headings, [_replica_row(replica) for replica in attempt.replicas])
@@ -188,5 +202,5 @@ def _replica_row(replica: Replica) -> list[str]:
         ",".join(map(str, replica.cards)) or "-",
         state_label(replica.state),
         "" if replica.exit_code is None else str(replica.exit_code),
-        replica.reason,
+        by_local_clock(replica.reason),
     ]

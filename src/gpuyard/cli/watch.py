@@ -16,7 +16,7 @@ import click
 from gpuyard.cli.failures import FAILED, INTERRUPTED, words_of
 from gpuyard.cli.labels import state_label
 from gpuyard.cli.logs import log_command
-from gpuyard.cli.output import note, printable, spent
+from gpuyard.cli.output import by_local_clock, note, printable, spent
 from gpuyard.cli.phrases import say
 from gpuyard.cli.taken import never_in_words
 from gpuyard.cli.terminal import TerminalFilter
@@ -148,7 +148,7 @@ class Watch:
         self.told = news
         self.pause = QUICKEST_LOOK_SECONDS
         phrase = "run.state_because" if job.reason else "run.state"
-        note(say(phrase, id=job.id, state=state_label(job.state), reason=printable(job.reason)))
+        note(say(phrase, id=job.id, state=state_label(job.state), reason=by_local_clock(printable(job.reason))))
 
     def _follow_attempt(self, number: int) -> None:
         """One after the other: an attempt that failed faster than we look has its output shown too."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpuyard.cli.expected import in_words
 from gpuyard.cli.labels import workload_state_label
-from gpuyard.cli.output import print_json, printable, wrapped
+from gpuyard.cli.output import by_local_clock, print_json, printable, wrapped
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import open_client, output_option
 
@@ -42,7 +43,7 @@ def _print(told: Why | Before, lines: Iterator[Line], output: str) -> None:
         print_json(told.raw)
         return
     for indent, hang, text in lines:
-        for line in wrapped(printable(text), _columns(), indent, hang):
+        for line in wrapped(by_local_clock(printable(text)), _columns(), indent, hang):
             click.echo(line)
 
 
@@ -60,11 +61,14 @@ def _why_lines(told: Why, kind: str) -> Iterator[Line]:
     who = told.id if told.name in ("", told.id) else f"{told.id} ({told.name})"
     if not told.sort:
         yield "", "  ", say("why.state", who=who, state=workload_state_label(kind, told.state), reason=told.reason)
+        yield from _when(told, "start")  # of one that is paused
+        yield from _when(told, "end")
         return
     yield "", "  ", say("why.waits", who=who, sort=told.sort_words)
     yield "  ", "  ", told.reason
     yield from _listed([fact.words for fact in told.facts], MOST_FACTS)
     yield from _queue(told)
+    yield from _when(told, "start")
     yield from _remedies(told.remedies)
 
 
@@ -84,6 +88,11 @@ def _queue(told: Why) -> Iterator[Line]:
     yield "", "", say("why.behind", count=told.position)
     for ahead in told.ahead[:MOST_AHEAD]:
         yield "  ", "    ", _who_is_ahead(ahead)
+
+
+def _when(told: Why, what: str) -> Iterator[Line]:
+    if when := in_words(told.expected_start if what == "start" else told.expected_end, what):
+        yield "", "  ", say(f"why.{what}", when=when)
 
 
 def _who_is_ahead(ahead: Ahead) -> str:

@@ -16,6 +16,7 @@ from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import Door, choose_language, find_server
 from gpuyard.sdk.images import Images
 from gpuyard.sdk.job import Job
+from gpuyard.sdk.lookback import Lookback
 from gpuyard.sdk.people import People
 from gpuyard.sdk.results import Before, Imported, Node, Preview, QuotaLine, Top
 from gpuyard.sdk.rules import Rules
@@ -32,7 +33,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 Progress = Callable[[int, int], None]  # bytes sent, bytes in all
 
 
-class Client(Workplaces, Images, People, Rules, WaysIn):
+class Client(Workplaces, Images, People, Rules, Lookback, WaysIn):
     """A gpuyard server. Found by itself (see `sdk.finding`) unless url and token, or a data folder, are given."""
 
     def __init__(
@@ -173,6 +174,10 @@ class Client(Workplaces, Images, People, Rules, WaysIn):
     def nodes(self) -> list[Node]:
         return [Node.read(node) for node in self.listing("/nodes")]
 
+    def fragments(self) -> dict[str, Any]:
+        """Free cards that typical requests cannot use, those that wait for that reason, and moves that would help."""
+        return dict(self.get("/nodes/fragments"))
+
     def cordon(self, node: str) -> None:
         """Give no new work to this node."""
         self.wire.ask("POST", f"/api/v1/nodes/{in_path(node)}/cordon")
@@ -187,6 +192,10 @@ class Client(Workplaces, Images, People, Rules, WaysIn):
 
     def quota(self) -> list[QuotaLine]:
         return [QuotaLine.read(line) for line in self.listing("/quota")]
+
+    def ledger(self, *, since: str | None = None, until: str | None = None, by: str = "day") -> dict[str, Any]:
+        """Where the cards' time went, by day, node or model: exact, in thousandths of a card times milliseconds."""
+        return dict(self.get("/ledger", since=since, until=until, by=by))
 
     def top(self) -> Top:
         """What running work uses now, and the nodes it runs on."""

@@ -2,26 +2,27 @@
 
 In this order: what the caller gave; YARD_URL (with YARD_TOKEN); the data folder YARD_DATA; the saved login; the default
 data folder. A data folder proves ownership by its secret file, never by address.
+
+Programs that are started by the hundred come through here, so that what not all of them need is loaded when it is.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, NamedTuple
 
+from gpuyard.sdk.address import split_address
 from gpuyard.sdk.errors import BadInput, NotAllowed, ServerUnreachable
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SERVER_FILE, OWNER_FILE = "server.json", "owner.token"
-_LOOPBACK = re.compile(r"127(\.\d{1,3}){3}")
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(NamedTuple):
     """One way to one server."""
 
     url: str
@@ -33,8 +34,7 @@ class Door:
         return is_loopback(self.url)
 
 
-@dataclass(frozen=True, slots=True)
-class SavedLogin:
+class SavedLogin(NamedTuple):
     url: str
     token: str
     token_id: str = ""
@@ -46,7 +46,7 @@ def find_server(url: str | None, token: str | None, data: Path | None, env: Mapp
     url = url or (env.get("YARD_URL") if data is None else None) or None
     if url:
         return Door(clean_url(url), token or _token_saved_for(url, env))
-    data = data or (Path(env["YARD_DATA"]) if env.get("YARD_DATA") else None)
+    data = data or _data_named(env)
     if data is not None:
         return _door_of(data.expanduser(), token)
     login = read_login(env)
@@ -55,14 +55,20 @@ def find_server(url: str | None, token: str | None, data: Path | None, env: Mapp
     return _door_of(default_data_folder(env), token)
 
 
+def _data_named(env: Mapping[str, str]) -> Path | None:
+    from pathlib import Path
+
+    return Path(env["YARD_DATA"]) if env.get("YARD_DATA") else None
+
+
 def clean_url(url: str) -> str:
     """`host:8080` -> `http://host:8080`; no slash at the end."""
     text = url.strip()
     if "://" not in text:
         text = "http://" + text
     try:
-        parts = urlsplit(text)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        parts = split_address(text)
+        good = parts.scheme in ("http", "https") and parts.host and parts.port != 0
     except ValueError:  # a port that is no number, a bracket left open
         good = False
     if not good:
@@ -70,12 +76,26 @@ def clean_url(url: str) -> str:
     return text.rstrip("/")
 
 
+def safe_url(written: str) -> str:
+    """The same for an address as people have it in their notes: without a scheme it is https, unless it is this very
+    machine. Nothing secret is sent unprotected because something was left out."""
+    url = clean_url(written)
+    return url if "://" in written or is_loopback(url) else "https" + url.removeprefix("http")
+
+
 def is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or bool(_LOOPBACK.fullmatch(host))
+    host = split_address(url).host
+    return host in ("localhost", "::1") or _is_in_127(host)
+
+
+def _is_in_127(host: str) -> bool:
+    parts = host.split(".")
+    return len(parts) == 4 and parts[0] == "127" and all(p.isascii() and p.isdigit() and len(p) <= 3 for p in parts)
 
 
 def default_data_folder(env: Mapping[str, str]) -> Path:
+    from pathlib import Path
+
     if os.geteuid() == 0:
         return Path("/var/lib/gpuyard")
     return Path(env.get("HOME") or Path.home()) / ".local/share/gpuyard"
@@ -97,7 +117,7 @@ def found_again(door: Door) -> Door:
     if door.data is None:
         return door
     try:
-        return replace(door, url=clean_url(_address_in(door.data)))
+        return door._replace(url=clean_url(_address_in(door.data)))
     except (OSError, ValueError, KeyError, TypeError, BadInput):
         return door
 
@@ -124,6 +144,8 @@ def _not_owner(data: Path) -> NotAllowed:
 
 
 def login_file(env: Mapping[str, str]) -> Path:
+    from pathlib import Path
+
     config = env.get("XDG_CONFIG_HOME") or Path(env.get("HOME") or Path.home()) / ".config"
     return Path(config) / "gpuyard" / "login.json"
 

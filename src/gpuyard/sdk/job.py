@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import ENDED
 from gpuyard.sdk.follow import LogPiece, LogSource, follow_log
-from gpuyard.sdk.results import NEVER_STARTS, Attempt, Before, Event, Told, Why
+from gpuyard.sdk.results import NEVER_STARTS, Attempt, Before, Estimate, Event, Told, Why
 
 if TYPE_CHECKING:
     from gpuyard.sdk.client import Client
@@ -33,6 +33,7 @@ class Job(Told):
     """A workload at the moment it was asked for. It does not change; `refresh()` gives the newer one."""
 
     parts: ClassVar[Mapping[str, type[Told]]] = {"attempts": Attempt}
+    single: ClassVar[Mapping[str, type[Told]]] = {"expected_start": Estimate, "expected_end": Estimate}
     client: Client = field(repr=False, compare=False)
     id: str = ""
     name: str = ""
@@ -60,6 +61,8 @@ class Job(Told):
     origin: Mapping[str, Any] | None = None
     """Through which front door it came, and what that door remembers."""
     removed_at: str | None = None
+    expected_start: Estimate | None = None  # of one that waits
+    expected_end: Estimate | None = None  # of one that runs
     max_seconds: float | None = None
     preemptible: bool = False
     together: str = "any"

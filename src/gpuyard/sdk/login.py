@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from gpuyard.sdk.errors import BadInput
+from gpuyard.sdk.errors import BadInput, YardApiError
 from gpuyard.sdk.finding import Door, clean_url, is_loopback
 from gpuyard.sdk.results import Token
 from gpuyard.sdk.wire import Wire
@@ -31,9 +31,15 @@ class PasswordSession:
 
     def log_in(self, name: str, password: str) -> bool:
         """Returns True when the password must be changed before anything else."""
-        told = self._wire.ask("POST", "/api/v1/login", body={"name": name, "password": password}).json()
-        self._wire.always_send("X-CSRF-Token", str(told["csrf"]))
-        return bool(told["must_change_password"])
+        answer = self._wire.ask("POST", "/api/v1/login", body={"name": name, "password": password})
+        try:
+            told = answer.json()
+            secret, must_change = str(told["csrf"]), bool(told["must_change_password"])
+        except (ValueError, KeyError, TypeError) as problem:  # a page of something else that has this address
+            words = f"what answers at {self.url} is no gpuyard server"
+            raise YardApiError("client.odd_answer", words, {"status": answer.status_code}, status=200) from problem
+        self._wire.always_send("X-CSRF-Token", secret)
+        return must_change
 
     def change_password(self, old: str, new: str) -> None:
         told = self._wire.ask("POST", "/api/v1/password", body={"old": old, "new": new}).json()

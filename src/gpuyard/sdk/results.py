@@ -26,6 +26,7 @@ class Told:
 
     raw: Mapping[str, Any] = _raw()
     parts: ClassVar[Mapping[str, type[Told]]] = {}  # fields that are lists of something told
+    single: ClassVar[Mapping[str, type[Told]]] = {}  # fields that are one thing told, or None
 
     @classmethod
     def read(cls, data: Mapping[str, Any], **ours: Any) -> Self:
@@ -34,6 +35,8 @@ class Told:
         values = {key: value for key, value in data.items() if key in known and value is not None}
         for key, part in cls.parts.items():
             values[key] = tuple(part.read(item) for item in data.get(key) or ())
+        for key, part in cls.single.items():
+            values[key] = part.read(data[key]) if data.get(key) else None
         return cls(**values, **ours, raw=data)
 
 
@@ -114,10 +117,22 @@ class Remedy(Told):
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate(Told):
+    """As likely before as after p50, nine times out of ten before p90; both empty when nobody knows: then `unknown`."""
+
+    p50: str = ""
+    p90: str = ""
+    rough: bool = False
+    unknown: str = ""
+    unknown_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Why(Told):
     """Why it is as it is, in words and as a code with facts."""
 
     parts: ClassVar[Mapping[str, type[Told]]] = {"facts": Fact, "ahead": Ahead, "remedies": Remedy}
+    single: ClassVar[Mapping[str, type[Told]]] = {"expected_start": Estimate, "expected_end": Estimate}
     id: str = ""
     name: str = ""
     state: str = ""
@@ -130,6 +145,8 @@ class Why(Told):
     position: int | None = None
     ahead: tuple[Ahead, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    expected_start: Estimate | None = None
+    expected_end: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +175,7 @@ class Preview(Told):
     """What would happen if this were submitted now."""
 
     parts: ClassVar[Mapping[str, type[Told]]] = {"problems": Problem, "remedies": Remedy}
+    single: ClassVar[Mapping[str, type[Told]]] = {"expected_start": Estimate}
     starts: bool = False
     reason: str = ""
     reason_code: str = ""
@@ -170,6 +188,7 @@ class Preview(Told):
     notes: list[str] = field(default_factory=list)  # what was lost or guessed in reading another system's file
     never: bool = False  # it can never start as it is
     remedies: tuple[Remedy, ...] = ()  # when asked for: changes that would start it now
+    expected_start: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
