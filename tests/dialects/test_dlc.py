@@ -191,6 +191,7 @@ def test_what_has_no_meaning_is_named_with_its_line_unless_it_is_empty() -> None
         ({"aimaster_enable": "false", "aimaster_args": "--enable-job-restart True"}, "aimaster_args"),
         ({"aimaster_enable": "true", "aimaster_args": "--enable-job-hang-detection True"}, "aimaster_args"),
         ({"success_policy": "ChiefWorker"}, "success_policy"),
+        ({"success_policy": "AllWorkers"}, "success_policy"),
         ({"worker_spec": "ecs.gn6e"}, "worker_spec"),
     ],
 )
@@ -238,6 +239,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("command", 'echo "hel', "expected every quotation mark to be closed"),
         ("command", "echo don't", "expected every quotation mark to be closed"),
         ("worker_cout", "2", 'unknown key "worker_cout", did you mean "worker_count"?'),
+        ("workers", "2", 'unknown key "workers", did you mean "worker_count"?'),
         ("ps_count", "2", 'a PyTorchJob has no PS: "ps_count"'),
         ("envs", "A", 'invalid argument "A" for "envs": expected k=v,k=v'),
         ("success_policy", "Some", "ChiefWorker or AllWorkers"),

@@ -24,7 +24,7 @@ from gpuyard.dialects.policy import (
 )
 from gpuyard.domain.cluster import Card, Node
 from gpuyard.domain.errors import BadInput
-from gpuyard.domain.policy import Ordering, Placing, Policy, Pool, Preempting
+from gpuyard.domain.policy import Defragment, Defragmenting, First, Ordering, Placing, Policy, Pool, Preempting
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.words import say
@@ -100,6 +100,11 @@ def policies(draw: st.DrawFn) -> Policy:
         priorities=classes,
         ceilings={"member": member, "lead": lead, "admin": admin},
         order=Ordering(
+            first=draw(st.sampled_from(First)),
+            first_level=draw(seconds),
+            next_level=draw(st.floats(1.0, 1000.0, exclude_min=True)),
+            levels=draw(st.integers(1, 50)),
+            oldest_first=draw(st.booleans()),
             people=draw(distinct(names)),
             fair_share=draw(st.booleans()),
             half_life=draw(seconds),
@@ -110,7 +115,10 @@ def policies(draw: st.DrawFn) -> Policy:
             age_points=draw(st.integers(0, 1000)),
         ),
         backfill=draw(st.booleans()),
-        preempt=Preempting(draw(st.booleans()), draw(st.booleans()), draw(seconds)),
+        preempt=Preempting(draw(st.booleans()), draw(st.booleans()), draw(seconds), draw(st.booleans())),
+        defragment=Defragment(
+            draw(st.sampled_from(Defragmenting)), draw(seconds), draw(seconds), draw(seconds), draw(st.integers(1, 16))
+        ),
         placing=draw(st.sampled_from(Placing)),
         servers=draw(distinct(words)),
         pools=pools,
@@ -236,7 +244,7 @@ def test_what_is_not_a_document_is_refused() -> None:
         ("order.people", "anna,ben", [], ["anna", "ben"]),
         ("order.people", ["ben"], [], ["ben"]),
         ("backfill", "false", True, False),
-        ("placing", "spread", "best_fit", "spread"),
+        ("placing", "spread", "fragments", "spread"),
         ("servers", "gpu02, gpu01", [], ["gpu02", "gpu01"]),
         ("priorities.night", "50", None, 50),
         ("ceilings.member", "600", 700, 600),

@@ -9,10 +9,10 @@ import pytest
 
 from gpuyard.dialects import native
 from gpuyard.dialects.brought import Brought, guess
-from gpuyard.dialects.volcano import documents
 from gpuyard.dialects.volcano.reading import read
 from gpuyard.domain.errors import BadInput
 from gpuyard.domain.workload import Cause, Port, Spec
+from gpuyard.sdk import documents
 
 MPI = """\
 apiVersion: batch.volcano.sh/v1alpha1

@@ -389,6 +389,26 @@ def test_an_interactive_job_shows_its_output_and_ends_as_the_job_ends(dlc: Dlc) 
     assert lines[-1] == f"Job {id} is [Failed]"
 
 
+def test_an_interactive_job_that_is_over_at_once_was_running_too(dlc: Dlc) -> None:
+    flags = ("--name", "short", "--kind", "BatchJob", "--worker_count", "1", "--worker_cpu", "0.1", "--interactive")
+    done = dlc.run("create", "job", *flags, "--command", "echo a")
+    lines = done.out.splitlines()
+    running = next(place for place, line in enumerate(lines) if re.search(r"Job .* is \[Running\]", line))
+    assert lines.index("a") > running
+    assert lines[-1].endswith("is [Succeeded]")
+
+
+def test_an_interactive_job_that_waits_says_why(dlc: Dlc) -> None:
+    flags = ("--name", "waits", "--kind", "BatchJob", "--worker_count", "1", "--worker_gpu", "500", "--interactive")
+    watching = dlc.start("create", "job", *flags, "--command", "true")
+    assert watching.stderr is not None
+    assert "500" in watching.stderr.readline()
+    watching.send_signal(signal.SIGINT)
+    said, _ = watching.communicate(timeout=30)
+    assert "is [Queuing]" in said
+    dlc.good("stop", "job", job_id(said), "--force")
+
+
 def test_ctrl_c_leaves_an_interactive_job_running(dlc: Dlc) -> None:
     flags = ("--name", "left", "--kind", "BatchJob", "--worker_count", "1", "--worker_cpu", "0.1", "--interactive=true")
     watching = dlc.start("create", "job", *flags, "--command", "echo ready; sleep 600")

@@ -12,6 +12,7 @@ from tests.cli.yard import Ran, Yard
 from tests.dialects.dlc_params import USUAL
 from tests.doors import dlc as words
 from tests.doors.dlc import Dlc, add_people, configured, endpoint_of
+from tests.doors.elsewhere import answering
 
 from gpuyard import Client
 from gpuyard.dialects.dlc import ids
@@ -224,6 +225,27 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert code == 503
     assert endpoint in text
     assert not (dlc.folder / ".dlc").exists()
+
+
+@pytest.mark.parametrize("body", [b"<html>log in</html>", b"[]", b"{}", b"\xff\xfe\x00"])
+def test_something_else_at_the_endpoint_is_told_as_such(tmp_path: Path, body: bytes) -> None:
+    dlc = Dlc(tmp_path / "elsewhere")
+    with answering(body) as port:
+        assert "is no gpuyard server" in refusal(login(dlc, f"127.0.0.1:{port}"))[1]
+        kept = tmp_path / "config"
+        kept.write_text(f"endpoint=127.0.0.1:{port}\ntoken=any\n")
+        for typed in (("get", "workspace"), ("get", "quota"), ("get", "job")):
+            told = refusal(dlc.run(*typed, "-c", str(kept)))[1]
+            assert "is this the address of a gpuyard server?" in told
+    assert not (dlc.folder / ".dlc").exists()
+
+
+def test_a_folder_is_no_place_for_a_login(yard: Yard, tmp_path: Path) -> None:
+    dlc = Dlc(tmp_path / "folder")
+    with Client(data=yard.data) as owner:
+        before = len(list(owner.tokens(words.NAME)))
+        assert refusal(login(dlc, endpoint_of(yard), "-c", "."))[1] == "write .: is a directory"
+        assert len(list(owner.tokens(words.NAME))) == before
 
 
 def test_a_server_that_went_away_is_named(dlc: Dlc, tmp_path: Path) -> None:

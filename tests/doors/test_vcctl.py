@@ -98,6 +98,32 @@ def test_a_name_is_free_again_once_its_job_has_ended(vcctl: Vcctl) -> None:
     assert "again" not in vcctl.good("job", "list")
 
 
+def test_deleting_a_job_takes_those_along_that_it_replaced_and_nothing_of_other_doors(yard: Yard, vcctl: Vcctl) -> None:
+    with Client(url=vcctl.env["YARD_URL"], token=vcctl.env["YARD_TOKEN"]) as person:
+        others = [person.submit(command="true", name="thrice", cpu=0.1) for _ in range(2)]
+        for job in others:
+            job.wait()
+        for _ in range(2):
+            vcctl.create("thrice", "true", IMAGE)
+            vcctl.wait_for("thrice", "Completed")
+        assert vcctl.good("job", "list").count("thrice") == 3  # one of its own, both of the others
+        assert vcctl.good("job", "delete", "-N", "thrice") == "delete job thrice successfully\n"
+        assert {job.id for job in person.jobs(name="thrice")} == {job.id for job in others}
+
+
+def test_which_of_several_live_jobs_is_meant_is_for_people_to_say(vcctl: Vcctl) -> None:
+    with Client(url=vcctl.env["YARD_URL"], token=vcctl.env["YARD_TOKEN"]) as person:
+        twins = [person.submit(command="sleep 1000", name="twins", cpu=0.1) for _ in range(2)]
+        for verb in ("delete", "suspend", "resume"):
+            done = vcctl.run("job", verb, "-N", "twins")
+            assert done.code == 2
+            assert 'several jobs are named "twins"' in done.out
+            assert all(twin.id in done.out for twin in twins)
+        vcctl.good("job", "delete", "-N", twins[0].id)
+        assert vcctl.good("job", "delete", "-N", "twins") == "delete job twins successfully\n"
+        assert not list(person.jobs(name="twins"))
+
+
 def test_underscores_find_the_job_too(vcctl: Vcctl) -> None:
     vcctl.create("my-own", "echo mine")
     vcctl.wait_for("my-own")
@@ -187,6 +213,12 @@ def test_several_documents_are_several_jobs(vcctl: Vcctl) -> None:
     )
     vcctl.wait_for("second")
     assert vcctl.good("job", "logs", "-N", "second") == "second\n"
+
+
+def test_a_file_that_begins_with_the_mark_of_windows_editors_is_read(vcctl: Vcctl) -> None:
+    task = "command: 'true', image: b, resources: {cpu: 100m, memory: 64Mi}"
+    vcctl.write("marked.yaml", f"\ufeffjobname: marked\r\ntasks: [{{{task}}}]\r\n")
+    assert vcctl.good("job", "create", "-f", "marked.yaml") == "submit job marked successfully\n"
 
 
 def test_the_server_can_be_named_by_master_and_a_kubeconfig_means_nothing(vcctl: Vcctl) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.cli.yard import Yard
+from tests.doors.elsewhere import answering
 from tests.doors.vcctl import Vcctl, newcomer
 
 GOOD = "jobname: good\ntasks: [{command: 'true', image: b, resources: {cpu: 100m, memory: 64Mi}}]\n"
@@ -47,6 +48,17 @@ def nothing_is_created(yard: Yard) -> Iterator[None]:
         (GOOD.replace("good", "Good"), 'Job.batch.volcano.sh "Good" is invalid: metadata.name'),
         (GOOD + "queue: nobodys\n", 'unable to find job queue: queues.scheduling.volcano.sh "nobodys" not found;'),
         ("kind: Pod\n", 'no matches for kind "Pod"'),
+        ("apiVersion: batch.volcano.sh/v2\nkind: Job\n", 'no matches for kind "Job" in version "batch.volcano.sh/v2"'),
+        (
+            GOOD.replace("resources", "resouces"),
+            'unknown field "tasks[0].resouces", did you mean "resources"?',
+        ),
+        (GOOD.replace("command", "comand"), 'unknown field "tasks[0].comand", did you mean "command"?'),
+        (
+            "kind: Job\nmetadata: {name: p}\nspec:\n"
+            "  tasks: [{template: {spec: {restartPolicy: Sometimes, containers: [{image: b, command: [a]}]}}}]\n",
+            'spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"',
+        ),
         (GOOD + "---\njobname: second\n", "No task specified in job spec"),
         (GOOD + "---\n" + GOOD, 'jobs.batch.volcano.sh "good" already exists'),
         (GOOD + "---\nkind: Queue\napiVersion: scheduling.volcano.sh/v1beta1\n", 'no matches for kind "Queue"'),
@@ -135,6 +147,20 @@ def test_a_server_that_is_not_there_is_named(vcctl: Vcctl) -> None:
         done = away.run(*words)
         assert done.code == 2
         assert re.match(rf"Failed to {words[1]} {words[0]}: .*127\.0\.0\.1:1.*\n", done.out)
+
+
+def test_nothing_secret_is_sent_unprotected_to_another_machine_because_no_scheme_was_typed(vcctl: Vcctl) -> None:
+    done = vcctl.run("job", "list", "-s", "yard.invalid:8470")
+    assert done.code == 2
+    assert "https://yard.invalid:8470" in done.out
+
+
+def test_something_else_at_the_address_is_told_as_such(vcctl: Vcctl) -> None:
+    with answering(b"{}") as port:
+        for words in (("job", "list"), ("job", "delete", "-N", "a"), ("job", "logs", "-N", "a"), ("queue", "list")):
+            done = vcctl.run(*words, "-s", f"http://127.0.0.1:{port}")
+            assert done.code == 2
+            assert "is this the address of a gpuyard server?" in done.out
 
 
 def test_a_wrong_token_is_refused(vcctl: Vcctl) -> None:

@@ -41,7 +41,9 @@ class Brought:
 
     @property
     def notes(self) -> tuple[Reason, ...]:
-        return (*self.warnings, *(unused.reason() for unused in self.unused))
+        """In the order of the file; what stands nowhere in it comes first."""
+        told = (*self.warnings, *(unused.reason() for unused in self.unused))
+        return tuple(sorted(told, key=lambda reason: int(reason.facts.get("line") or 0)))
 
 
 def refused(text: str, line: int | None = None) -> BadInput:

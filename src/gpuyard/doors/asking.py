@@ -11,13 +11,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit
 
 from gpuyard.doors.speaking import Connection, Garbled, Reply
+from gpuyard.sdk.address import split_address
 from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable, YardApiError, kind_of_error
 from gpuyard.sdk.finding import Door, choose_language, find_server, found_again
 
@@ -31,7 +30,6 @@ PATIENCE_SECONDS = 10.0  # a server on this machine that is being restarted answ
 PAUSE_SECONDS = 0.1
 IDLE_SECONDS = 2.0  # servers and proxies close what rests for longer; a question sent there may or may not arrive
 PAGE = 500
-_TOKEN = re.compile(r"[!-~]+")
 _BUSY = frozenset({502, 503, 504})
 
 
@@ -168,7 +166,7 @@ class Server:
             connection.close()
 
     def _usual_headers(self) -> dict[str, str]:
-        if self.door.token and not _TOKEN.fullmatch(self.door.token):
+        if self.door.token and not _is_token(self.door.token):
             raise NotAllowed("client.bad_token", "the token has characters no token has", status=401)
         token = {"Authorization": f"Bearer {self.door.token}"} if self.door.token else {}
         return {"Accept-Language": self.language, **token}
@@ -178,7 +176,13 @@ def in_path(name: str) -> str:
     """A name as one piece of a path. An empty one would silently ask for the whole listing."""
     if not name or name in (".", ".."):
         raise BadInput("client.bad_name", f"not a name: {name!r}", {"name": name}, status=400)
+    from urllib.parse import quote  # not every question has a name in it
+
     return quote(name, safe="")
+
+
+def _is_token(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 def refusal_of(status: int, phrase: str, told: bytes) -> YardApiError:
@@ -193,6 +197,13 @@ def refusal_of(status: int, phrase: str, told: bytes) -> YardApiError:
         return YardApiError("client.odd_answer", f"the server answered {status} {phrase}", {}, status=status)
 
 
+class _Told(dict[str, Any]):
+    """An answer. What it lacks, a server of ours would have told."""
+
+    def __missing__(self, key: str) -> Any:
+        raise _odd_answer()
+
+
 def _data(told: bytes) -> Any:
     """Whatever is asked, our server answers with an object; something else has this address."""
     try:
@@ -201,7 +212,7 @@ def _data(told: bytes) -> Any:
         raise _odd_answer() from problem
     if not isinstance(data, dict):
         raise _odd_answer()
-    return data
+    return _Told(data)
 
 
 def _odd_answer() -> YardApiError:
@@ -211,7 +222,16 @@ def _odd_answer() -> YardApiError:
 
 def _query(params: Mapping[str, Any]) -> str:
     given = {name: _written(value) for name, value in params.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+    if all(map(_is_plain, given.values())):
+        return "?" + "&".join(f"{name}={value}" for name, value in given.items()) if given else ""
+    from urllib.parse import urlencode
+
+    return f"?{urlencode(given)}"
+
+
+def _is_plain(value: str) -> bool:
+    """Whether it stands in an address as it is."""
+    return not value or (value.isascii() and value.replace("-", "").replace("_", "").isalnum())
 
 
 def _written(value: Any) -> str:
@@ -219,10 +239,10 @@ def _written(value: Any) -> str:
 
 
 def _connected(door: Door, seconds: float) -> Connection:
-    parts = urlsplit(door.url)
+    parts = split_address(door.url)
     is_https = parts.scheme == "https"
     port = parts.port or (443 if is_https else 80)
-    connection = Connection(parts.hostname or "", port, seconds, _trust(door) if is_https else None)
+    connection = Connection(parts.host, port, seconds, _trust(door) if is_https else None)
     try:
         connection.connect()
     except OSError as problem:

@@ -5,7 +5,6 @@ takes longer than most of these programs run.
 from __future__ import annotations
 
 import io
-import re
 import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 65536
 MOST_HEADERS = 200
-_STATUS = re.compile(r"[1-9][0-9]{2}")
-_LENGTH, _CHUNK_SIZE = re.compile(r"[0-9]{1,15}"), re.compile(r"[0-9A-Fa-f]{1,12}")
+MOST_DIGITS = 12  # of a length
+_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 
 
 class Garbled(OSError):
@@ -72,7 +71,7 @@ class Connection:
         self._incoming: io.BufferedReader | None = None
 
     def connect(self) -> None:
-        plain = socket.create_connection((self._host, self._port), self._seconds)
+        plain = _reached(self._host, self._port, self._seconds)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._socket = self._trust.wrap_socket(plain, server_hostname=self._host) if self._trust else plain
@@ -106,7 +105,7 @@ class Connection:
         while True:
             version, _, rest = self._line().partition(" ")
             status, _, reason = rest.partition(" ")
-            if not version.startswith("HTTP/1.") or not _STATUS.fullmatch(status):
+            if not version.startswith("HTTP/1.") or not _is_status(status):
                 raise Garbled("the answer is not in HTTP")
             headers = self._headers()
             if status[0] != "1":  # those announce the answer only
@@ -128,11 +127,46 @@ class Connection:
         return read_line(self._incoming)
 
 
+def _reached(host: str, port: int, seconds: float) -> socket.socket:
+    """At the first of its addresses that answers. A name in plain letters is looked up as bytes: text may be in any
+    script, and what reads those would be loaded first."""
+    name = host.encode() if host.isascii() else host
+    problem: OSError = Garbled("the name has no address")
+    for family, kind, protocol, _, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
+        try:
+            return _connected(socket.socket(family, kind, protocol), address, seconds)
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _connected(fresh: socket.socket, address: Any, seconds: float) -> socket.socket:
+    try:
+        fresh.settimeout(seconds)
+        fresh.connect(address)
+    except BaseException:
+        fresh.close()
+        raise
+    return fresh
+
+
 def read_line(incoming: io.BufferedReader) -> str:
     line = incoming.readline(LONGEST_LINE)
     if not line.endswith(b"\n"):
         raise Garbled("the connection was closed before the answer had come" if not line else "a line without end")
     return line.rstrip(b"\r\n").decode("latin-1")
+
+
+def _is_status(text: str) -> bool:
+    return len(text) == 3 and _is_length(text) and text[0] != "0"
+
+
+def _is_length(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+
+
+def _is_chunk_size(text: str) -> bool:
+    return 0 < len(text) <= MOST_DIGITS and _HEX_DIGITS.issuperset(text)
 
 
 class _Body(io.RawIOBase):
@@ -142,7 +176,7 @@ class _Body(io.RawIOBase):
         self._incoming = incoming
         self._chunked = headers.told("transfer-encoding").lower() == "chunked"
         length = headers.told("content-length")
-        if length and not _LENGTH.fullmatch(length):
+        if length and not _is_length(length):
             raise Garbled("a length that is no number")
         self._left: int | None = None
         if self._chunked or status in (204, 304):
@@ -172,7 +206,7 @@ class _Body(io.RawIOBase):
 
     def _next_chunk(self) -> None:
         size = read_line(self._incoming).partition(";")[0].strip()
-        if not _CHUNK_SIZE.fullmatch(size):
+        if not _is_chunk_size(size):
             raise Garbled("a chunk without a size")
         self._left = int(size, 16)
         if self._left == 0:

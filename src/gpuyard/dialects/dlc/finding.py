@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gpuyard.dialects.brought import Unused
-from gpuyard.dialects.dlc.keys import ALL_KEYS, FALSE, MAY_BE_EMPTY, TRUE
+from gpuyard.dialects.dlc.keys import ALL_KEYS, FALSE, MAY_BE_EMPTY, SPELLED_ELSEWHERE, TRUE
 from gpuyard.dialects.dlc.params import Entry
 from gpuyard.domain.errors import BadInput
 from gpuyard.domain.reasons import Code, Reason
@@ -82,6 +82,7 @@ def check_keys(found: Findings) -> None:
 
 def nearest(word: str, known: Sequence[str]) -> str:
     lowered = word[:100].lower().replace("-", "_")
+    lowered = SPELLED_ELSEWHERE.get(lowered, lowered)
     if lowered in known:
         return lowered
     return next(iter(difflib.get_close_matches(lowered, known, n=1, cutoff=0.6)), "")

@@ -30,7 +30,7 @@ def told(workload: Workload, replica: ReplicaId, *, own_ports: bool = False) -> 
     env: tuple[tuple[str, str], ...] = ()
     if kind in keys.NAMES_ALL and sum(role.replicas for role in workload.spec.roles) > keys.MOST_NAMED:
         env = ()
-    elif kind == "TFJob":
+    elif kind == keys.TENSORFLOW:
         env = (("TF_CONFIG", _tf_config(id, workload, replica, own)),)
     elif kind in keys.PROMOTES:
         env = _ranks(id, workload, replica, own)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+TENSORFLOW = "TFJob"
 # Kinds that run here, and the roles each may have, in the order of their ranks.
 ROLES_OF: Mapping[str, tuple[str, ...]] = {
     "PyTorchJob": ("master", "worker"),
-    "TFJob": ("chief", "ps", "worker", "evaluator", "graphlearn"),
+    TENSORFLOW: ("chief", "ps", "worker", "evaluator", "graphlearn"),
     "BatchJob": ("worker",),
     "MPIJob": ("master", "worker"),
     "ElasticBatchJob": ("master", "worker"),
@@ -15,7 +16,7 @@ ROLES_OF: Mapping[str, tuple[str, ...]] = {
 KINDS = tuple(ROLES_OF)
 NOT_YET = ("XGBoostJob", "OneFlowJob", "SlurmJob", "RayJob", "DataJuicerJob")
 # Kinds whose nodes are told the names of all others, so that there must be an end to them.
-NAMES_ALL = frozenset({"TFJob", "MPIJob"})
+NAMES_ALL = frozenset({TENSORFLOW, "MPIJob"})
 MOST_NAMED = 1000
 ELASTIC = "ElasticBatchJob"  # there it grows and shrinks
 # Without a master, the first worker is the master.
@@ -84,6 +85,11 @@ UNUSED_KEYS: Mapping[str, str] = {
     "job_reserved_policy": "door.unused.not_yet",
     "image_repo_username": "door.unused.dlc_registry",
     "image_repo_password": "door.unused.dlc_registry",
+}
+# As the public cloud's program of the same name spells them.
+SPELLED_ELSEWHERE: Mapping[str, str] = {
+    **{f"{role}s": f"{role}_count" for role in ROLES},
+    **{role: f"{role}_count" for role in ("chief", "ps")},
 }
 TRUE, FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")  # in any case
 BOOLEANS = frozenset({"interactive", "enable_preemptible_job", "enable_priority_preemption", "aimaster_enable"})

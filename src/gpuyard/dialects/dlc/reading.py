@@ -20,6 +20,7 @@ from gpuyard.domain.people import NAME_RULE
 NAME_EXPECTED = f"at most {LONGEST} characters that can be seen"
 _CLOSED = re.compile(r"""(?:[^'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*+")*+\\?""", re.DOTALL)
 _MAY_BE_CLOSED = re.compile(r"[#\n`]|<<|\$'")  # comments and texts within hold quotes that are no quotes
+FOREIGN = "door.read.dlc_workspace"  # unless whoever knows the groups finds it among them
 REMEMBERED = ("resource_id", "data_sources", "thirdparty_libs", "thirdparty_lib_dir")
 
 
@@ -48,7 +49,7 @@ def _job(found: Findings) -> dict[str, Any]:
     if group := found.read("workspace_id", _workspace, "an id as 'dlc get workspace' shows it"):
         job["group"] = group
         if WORKSPACE_RULE.match(group):
-            found.warn("workspace_id", "door.read.dlc_workspace")
+            found.warn("workspace_id", FOREIGN)
     job["priority"] = to_ours(_priority(found))
     job |= read_rest(found)
     interactive = found.read("interactive", finding.truth, "true or false")

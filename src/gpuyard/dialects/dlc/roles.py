@@ -47,7 +47,8 @@ def _name_unused(found: Findings, kind: str, roles: Mapping[str, Role]) -> None:
             found.ignore(key, "door.unused.dlc_no_node")
         elif part == "gpu_type" and role in roles and "cards" not in roles[role]:
             found.ignore(key, "door.unused.dlc_no_gpu")
-    if found.text("success_policy") == "ChiefWorker" and (kind != "TFJob" or "chief" not in roles):
+    policy = found.text("success_policy")
+    if policy and (kind != keys.TENSORFLOW or (policy == "ChiefWorker" and "chief" not in roles)):
         found.ignore("success_policy", "door.unused.dlc_success")
 
 
@@ -154,7 +155,7 @@ def _arranged(kind: str, roles: dict[str, Role], success_policy: str) -> tuple[d
     if kind == "MPIJob" and "worker" in roles:
         roles["worker"]["command"] = WAITING
         roles["master"]["completes"] = True
-    if kind == "TFJob" and (ending := _ends_the_job(roles, success_policy)):
+    if kind == keys.TENSORFLOW and (ending := _ends_the_job(roles, success_policy)):
         roles[ending]["completes"] = True
     return roles, facts
 

@@ -93,7 +93,7 @@ def _meant(value: Any, wants_list: bool) -> Any:
 
 
 def _known_paths(document: Mapping[str, Any]) -> list[str]:
-    nested = [f"{top}.{key}" for top in ("ceilings", "order", "preempt") for key in document[top]]
+    nested = [f"{top}.{key}" for top in ("ceilings", "order", "preempt", "defragment") for key in document[top]]
     return [*nested, *document]
 
 

@@ -21,14 +21,16 @@ from gpuyard.dialects.policy.lists import (
     pool_name,
 )
 from gpuyard.domain.errors import BadInput
-from gpuyard.domain.policy import Ordering, Placing, Policy, Pool, Preempting
+from gpuyard.domain.policy import Defragment, Defragmenting, First, Ordering, Placing, Policy, Pool, Preempting
 from gpuyard.domain.problems import Problem
 from gpuyard.domain.resources import DEVICE_TYPES
 from gpuyard.domain.workload import MAX_PRIORITY, MIN_PRIORITY, Kind
 
 MAX_CORES_PER_CARD = 10_000
 MAX_LABELS = 50
+MAX_MOVES = 16  # of work, for one job that waits
 LEAST_TOLERANCE = 0.0001  # less than this nobody can tell apart
+LEAST_STEP, MOST_STEP, MOST_LEVELS = 1.0, 1000.0, 50  # of the levels of card-time
 NORMAL = "normal"  # what a request without a priority gets
 
 _priority = whole_number(MIN_PRIORITY, MAX_PRIORITY)
@@ -65,9 +67,11 @@ def _policy(keys: Mapping[str, Any]) -> Policy:
     return Policy(
         priorities=keys.get("priorities", usual.priorities),
         ceilings={**usual.ceilings, **keys.get("ceilings", {})},
-        order=Ordering(**keys.get("order", {})),
+        order=_ordering(keys.get("order", {})),
         backfill=keys.get("backfill", usual.backfill),
+        keep_for_first=keys.get("keep_for_first", usual.keep_for_first),
         preempt=Preempting(**keys.get("preempt", {})),
+        defragment=_defragment(keys.get("defragment", {})),
         placing=Placing(keys.get("placing", usual.placing)),
         servers=keys.get("servers", usual.servers),
         pools=keys.get("pools", {}),
@@ -77,6 +81,14 @@ def _policy(keys: Mapping[str, Any]) -> Policy:
     )
 
 
+def _ordering(keys: Mapping[str, Any]) -> Ordering:
+    return Ordering(**{**keys, "first": First(keys.get("first", Ordering().first))})
+
+
+def _defragment(keys: Mapping[str, Any]) -> Defragment:
+    return Defragment(**{**keys, "mode": Defragmenting(keys.get("mode", Defragment().mode))})
+
+
 def _readers(known: Known) -> Mapping[str, Reader]:
     pools = names(pool_name, may_be_empty=False)
     return {
@@ -84,7 +96,9 @@ def _readers(known: Known) -> Mapping[str, Reader]:
         "ceilings": lambda found: read_keys(found, _CEILINGS),
         "order": lambda found: read_keys(found, {**ORDER, "people": names(person_name(known.people))}),
         "backfill": yes_or_no,
+        "keep_for_first": yes_or_no,
         "preempt": lambda found: read_keys(found, PREEMPT),
+        "defragment": lambda found: read_keys(found, DEFRAGMENT),
         "placing": one_of([placing.value for placing in Placing]),
         "servers": names(node_name),
         "pools": named(pool_name, _pool),
@@ -96,6 +110,11 @@ def _readers(known: Known) -> Mapping[str, Reader]:
 
 _CEILINGS: Mapping[str, Reader] = dict.fromkeys(("member", "lead", "admin"), _priority)
 ORDER: Mapping[str, Reader] = {
+    "first": one_of([first.value for first in First]),
+    "first_level": duration(),
+    "next_level": number(above=LEAST_STEP, most=MOST_STEP),
+    "oldest_first": yes_or_no,
+    "levels": whole_number(1, MOST_LEVELS),
     "people": names(person_name(None)),
     "fair_share": yes_or_no,
     "half_life": duration(),
@@ -105,7 +124,20 @@ ORDER: Mapping[str, Reader] = {
     "age_every": duration(),
     "age_points": whole_number(0, MAX_PRIORITY),
 }
-PREEMPT: Mapping[str, Reader] = {"enabled": yes_or_no, "for_priority": yes_or_no, "min_run": duration(least=0.0)}
+PREEMPT: Mapping[str, Reader] = {
+    "enabled": yes_or_no,
+    "for_priority": yes_or_no,
+    "for_turn": yes_or_no,
+    "min_run": duration(least=0.0),
+}
+
+DEFRAGMENT: Mapping[str, Reader] = {
+    "mode": one_of([mode.value for mode in Defragmenting]),
+    "after": duration(least=0.0),
+    "min_run": duration(least=0.0),
+    "max_lost": duration(least=0.0),
+    "moves": whole_number(1, MAX_MOVES),
+}
 
 
 def _priorities(found: Found) -> dict[str, int]:

@@ -13,11 +13,16 @@ from gpuyard.domain.policy import Policy, Pool
 
 def write_policy(policy: Policy) -> dict[str, Any]:
     """Every key, also those at their default, so that an admin sees what there is to change."""
-    order, preempt = policy.order, policy.preempt
+    order, preempt, defragment = policy.order, policy.preempt, policy.defragment
     return {
         "priorities": dict(policy.priorities),
         "ceilings": dict(policy.ceilings),
         "order": {
+            "first": order.first.value,
+            "first_level": exact_duration(order.first_level),
+            "next_level": order.next_level,
+            "levels": order.levels,
+            "oldest_first": order.oldest_first,
             "people": list(order.people),
             "fair_share": order.fair_share,
             "half_life": exact_duration(order.half_life),
@@ -28,10 +33,19 @@ def write_policy(policy: Policy) -> dict[str, Any]:
             "age_points": order.age_points,
         },
         "backfill": policy.backfill,
+        "keep_for_first": policy.keep_for_first,
         "preempt": {
             "enabled": preempt.enabled,
             "for_priority": preempt.for_priority,
+            "for_turn": preempt.for_turn,
             "min_run": exact_duration(preempt.min_run),
+        },
+        "defragment": {
+            "mode": defragment.mode.value,
+            "after": exact_duration(defragment.after),
+            "min_run": exact_duration(defragment.min_run),
+            "max_lost": exact_duration(defragment.max_lost),
+            "moves": defragment.moves,
         },
         "placing": policy.placing.value,
         "servers": list(policy.servers),

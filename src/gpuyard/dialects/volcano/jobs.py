@@ -11,7 +11,7 @@ from gpuyard.dialects.volcano.gathering import USUAL_NAMESPACE, Gathered, TaskRe
 from gpuyard.dialects.volcano.notes import Notes, Path
 from gpuyard.dialects.volcano.pods import PREEMPTABLE, read_pod
 
-API_GROUP = "batch.volcano.sh"
+API_VERSION = "batch.volcano.sh/v1alpha1"
 JOB_TYPE = "volcano.sh/job-type"
 SCHEDULER = "volcano"
 _TOP_KEYS = ("apiVersion", "kind", "metadata", "spec")
@@ -46,8 +46,9 @@ def read_crd(data: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
 
 def _require_kind(data: Mapping[str, Any], notes: Notes) -> None:
     version, kind = (notes.text(data.get(key), (key,)) for key in ("apiVersion", "kind"))
-    if kind not in ("", "Job") or version.partition("/")[0] not in ("", API_GROUP):
-        raise notes.refuse(("kind",), f'no matches for kind "{kind}" in version "{version}": a job is {API_GROUP} Job')
+    if kind not in ("", "Job") or version not in ("", API_VERSION):
+        words = f'no matches for kind "{kind}" in version "{version}": a job is {API_VERSION} Job'
+        raise notes.refuse(("kind",) if "kind" in data else ("apiVersion",), words)
 
 
 def _read_numbers(spec: Mapping[str, Any], found: Gathered, notes: Notes) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import difflib
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpuyard.dialects.brought import Unused, refused
@@ -12,6 +13,7 @@ from gpuyard.domain.reasons import Code, Reason
 
 Path = tuple[str | int, ...]
 MOST_NOTES = 60
+NEARLY = 0.8  # of the letters, by difflib's measure: `resouces` is, `volumeDevices` beside `volumeMounts` is not
 _DENIED = 'admission webhook "validatejob.volcano.sh" denied the request: '
 _WRONG_TYPE = "failed to unmarshal file, err:  error unmarshaling JSON: while decoding JSON: json: cannot unmarshal"
 
@@ -29,10 +31,17 @@ class Notes:
             self.unused.append(Unused(dotted(path), self.line(path), why))
 
     def leave_out_rest(self, data: Mapping[str, Any], path: Path, known: Collection[str], why: str) -> None:
-        """Whatever stands there besides what is known, as far as it says anything."""
+        """Whatever stands there besides what is known, as far as it says anything. Raises BadInput for what is nearly
+        a known key that is missing: left out, a job would run without what was asked for."""
         for key, value in data.items():
             if key not in known and value not in (None, {}, [], ""):
+                self._require_no_slip(key, path, [one for one in known if one not in data])
                 self.leave_out((*path, key), why)
+
+    def _require_no_slip(self, key: str, path: Path, missing: Sequence[str]) -> None:
+        near = difflib.get_close_matches(str(key)[:100], missing, n=1, cutoff=NEARLY)
+        if near:
+            raise self.refuse((*path, key), f'unknown field "{dotted((*path, key))[:200]}", did you mean "{near[0]}"?')
 
     def read_as(self, path: Path, what: str) -> None:
         line = self.line(path)

@@ -17,6 +17,7 @@ from gpuyard.domain.workload import ENV_NAME_RULE
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 a name, never opened
 HOST_LABEL = "kubernetes.io/hostname"
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PREEMPTABLE = "volcano.sh/preemptable"
 NO_COMMAND = (
     "a command is needed: what an image runs by itself is not run here. Write `command: [...]` with what to run"
@@ -55,6 +56,10 @@ def read_pod(template: Any, path: Path, told: Collection[str], notes: Notes) -> 
     role = _read_container(container, at, told, notes)
     role |= _where(spec, where, notes) | _volumes(spec, container, (where, at), notes)
     policy = notes.text(spec.get("restartPolicy"), (*where, "restartPolicy"))
+    if policy not in ("", *RESTART_POLICIES):
+        there = ", ".join(f'"{one}"' for one in RESTART_POLICIES)
+        words = f'spec.restartPolicy: Unsupported value: "{policy[:80]}": supported values: {there}'
+        raise notes.deny((*where, "restartPolicy"), words)
     if policy == "Always":
         notes.read_as((*where, "restartPolicy"), "door.read.always")
     if spec.get("imagePullSecrets"):
@@ -82,7 +87,9 @@ def _name_labels(template: Mapping[str, Any], path: Path, notes: Notes) -> None:
     notes.leave_out_rest(meta, (*path, "metadata"), ("name", "labels", "annotations"), "door.unused.cluster")
     for key in ("labels", "annotations"):
         at = (*path, "metadata", key)
-        notes.leave_out_rest(notes.mapping(meta.get(key), at), at, (PREEMPTABLE,), "door.unused.cluster")
+        for name in notes.mapping(meta.get(key), at):
+            if name != PREEMPTABLE:
+                notes.leave_out((*at, name), "door.unused.cluster")
 
 
 def _name_decided(data: Mapping[str, Any], key: str, usual: tuple[str, ...], path: Path, notes: Notes) -> None:

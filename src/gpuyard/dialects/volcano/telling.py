@@ -51,6 +51,11 @@ def facts_of(item: Item) -> Mapping[str, str]:
     return facts if origin.get("door") == "volcano" and isinstance(facts, Mapping) else {}
 
 
+def came_here(item: Item) -> bool:
+    """Whether it came through this door, where a name is one job; elsewhere names need not differ."""
+    return (item.get("origin") or {}).get("door") == "volcano"
+
+
 def phase(item: Item) -> str:
     state = item["state"]
     if state == "failed":

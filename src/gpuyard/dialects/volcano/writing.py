@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gpuyard.dialects.volcano.jobs import API_GROUP
+from gpuyard.dialects.volcano.jobs import API_VERSION
 from gpuyard.dialects.volcano.pods import HOST_LABEL, PREEMPTABLE, SHARED_MEMORY
 from gpuyard.dialects.volcano.quantities import show_bytes, show_milli
 from gpuyard.dialects.volcano.resources import ASCEND_CARD, NVIDIA_CARD
@@ -31,7 +31,7 @@ def write(spec: Spec, group: str = "default") -> str:
     }
     body |= _retries(spec)
     return json.dumps(
-        {"apiVersion": f"{API_GROUP}/v1alpha1", "kind": "Job", "metadata": meta, "spec": body},
+        {"apiVersion": API_VERSION, "kind": "Job", "metadata": meta, "spec": body},
         indent=2,
         ensure_ascii=False,
     )

@@ -38,6 +38,8 @@ def run(given: Given) -> int:
 
 def _file(name: str) -> str:
     """No more of it is read than the server takes."""
+    if not name:
+        raise Failed('flag needs a file: "--params_file"')
     try:
         with Path(name).open("rb") as file:
             data = file.read(params.MAX_BYTES + 1)

@@ -10,7 +10,7 @@ import re
 
 from gpuyard.doors.dlc.saying import Failed
 from gpuyard.sdk.errors import YardApiError
-from gpuyard.sdk.finding import clean_url, is_loopback
+from gpuyard.sdk.finding import clean_url, safe_url
 
 _IN_NO_ADDRESS = re.compile(r"[^!-~]|[@?#]")
 PROTOCOLS = ("http", "https")
@@ -23,13 +23,8 @@ def address(endpoint: str, protocol: str = "") -> str:
     if _IN_NO_ADDRESS.search(endpoint):
         raise Failed(f'invalid endpoint "{endpoint}"')
     try:
-        if "://" in endpoint:
-            return clean_url(endpoint)
-        plain = clean_url(f"http://{endpoint}")
-        return plain if (protocol or ("http" if is_loopback(plain) else "https")) == "http" else secured(plain)
+        if protocol and "://" not in endpoint:
+            return clean_url(f"{protocol}://{endpoint}")
+        return safe_url(endpoint)
     except YardApiError as problem:
         raise Failed(f'invalid endpoint "{endpoint}"') from problem
-
-
-def secured(url: str) -> str:
-    return "https" + url.removeprefix("http")

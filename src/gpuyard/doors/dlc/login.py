@@ -27,6 +27,8 @@ def run(given: Given) -> int:
     if any(name in given.flags for name in KEYS_OF_THE_CLOUD):
         raise Failed("access keys are not used here: give --username and --password")
     file = config.file_of(given)
+    if file.is_dir():  # known before a token is made for it
+        raise Failed(f"write {file}: is a directory")
     before = _before(file_config=lambda: config.read(file))
     values = _values(given, before)
     new = _logged_in(values, given.text("protocol"))

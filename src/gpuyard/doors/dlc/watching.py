@@ -18,6 +18,7 @@ from gpuyard.sdk.errors import ServerUnreachable
 LOOK_SECONDS = 0.3
 PATIENCE_SECONDS = 600.0  # a server that is being restarted
 INTERRUPTED = 130
+QUEUING, RUNNING, SUCCEEDED = "Queuing", "Running", "Succeeded"
 
 
 def watch(server: Server, job: str) -> int:
@@ -29,22 +30,48 @@ def watch(server: Server, job: str) -> int:
 
 
 def _watch(server: Server, job: str) -> int:
-    last, shown = "", _Shown()
+    said, shown = _Said(job), _Shown()
     while True:
         found = _patiently(server, job)
         status = telling.status(found)
-        if status != last and status not in telling.ENDED:
-            print(f"Job {job} is [{status}]", flush=True)
-            last = status
-        is_over = shown.more(server, found)
+        if status not in telling.ENDED:
+            said.status(status)
+            said.reason(found if status == QUEUING else {})
+        elif status == SUCCEEDED or found["started_at"]:
+            said.has_run()
+        is_over = (said.ran or status in telling.ENDED) and shown.more(server, found)
         if status in telling.ENDED and is_over:
-            print(f"Job {job} is [{status}]", flush=True)
+            said.status(status)
             return _exit_code(found, status)
         time.sleep(LOOK_SECONDS)
 
 
+class _Said:
+    """What was last said of a job: nothing is said twice."""
+
+    def __init__(self, job: str) -> None:
+        self._job, self._status, self._reason, self.ran = job, "", "", False
+
+    def status(self, status: str) -> None:
+        if status != self._status:
+            print(f"Job {self._job} is [{status}]", flush=True)
+        self._status, self.ran = status, self.ran or status == RUNNING
+
+    def has_run(self) -> None:
+        """Programs wait for this line; a short job may be over before it was seen running."""
+        if not self.ran:
+            self.status(RUNNING)
+
+    def reason(self, job: dict[str, Any]) -> None:
+        """Why it waits."""
+        reason = str(job.get("reason") or "")
+        if reason and reason != self._reason:
+            warn(reason)
+        self._reason = reason
+
+
 def _exit_code(job: dict[str, Any], status: str) -> int:
-    if status == "Succeeded":
+    if status == SUCCEEDED:
         return 0
     code = job["exit_code"]
     return code if isinstance(code, int) and 0 < code < 256 else 1

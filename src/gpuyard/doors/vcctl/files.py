@@ -9,6 +9,7 @@ from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import Failure
 
 MOST_BYTES = 1 << 20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BUSYBOX = "busybox"
 BUSYBOX_RUNS = ("sh",)  # what that image runs by itself
 
@@ -21,7 +22,7 @@ def read_file(name: str) -> str:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise Failure(f"failed to read file, err: {name} is larger than {MOST_BYTES >> 20} MiB")
-        return content.decode("utf-8-sig")
+        return content.removeprefix(BYTE_ORDER_MARK).decode()
     except OSError as error:
         raise Failure(f"failed to read file, err: open {name}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:

@@ -8,7 +8,7 @@ from gpuyard.dialects.volcano import telling
 from gpuyard.doors.asking import in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import Failure
-from gpuyard.doors.vcctl.finding import ENDED, find_all, find_job, the_only_one
+from gpuyard.doors.vcctl.finding import ENDED, find_all, find_job, replaced_by, the_only_one
 from gpuyard.doors.vcctl.master import server_of
 
 MOST_LISTED = 10_000  # of the newest; a cluster that holds more ended jobs is not helped by all of them
@@ -35,14 +35,16 @@ def list_jobs(given: Given) -> None:
 
 
 def _newest_of_each_name(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A name is one job there: one that has ended makes way for a newer one of its owner's. The newest come first."""
+    """A name is one job there: one that has ended makes way for a newer one of its owner's. The newest come first.
+    What came another way is shown, whatever it is called."""
     seen: set[tuple[str, str, str]] = set()
     shown = []
     for item in items:
         key = (telling.namespace(item), item["owner"], item["name"])
-        if item["state"] not in ENDED or key not in seen:
+        if item["state"] not in ENDED or key not in seen or not telling.came_here(item):
             shown.append(item)
-        seen.add(key)
+        if telling.came_here(item):
+            seen.add(key)
     return shown
 
 
@@ -63,13 +65,12 @@ def view(given: Given) -> None:
 
 
 def delete(given: Given) -> None:
-    """With those of the same name and owner that have ended: afterwards nothing is called so."""
+    """With the ended ones that it has replaced: the list shows none of them, and should not begin to."""
     _require_name(given, "delete")
     with server_of(given) as server:
         found = find_all(server, given)
         job = the_only_one(found)
-        ended = [item for item in found if item["state"] in ENDED and item["owner"] == job["owner"]]
-        for item in {item["id"]: item for item in (job, *ended)}.values():
+        for item in (job, *replaced_by(job, found)):
             server.delete(f"/workloads/{in_path(item['id'])}")
     print(f"delete job {job['name']} successfully")
 

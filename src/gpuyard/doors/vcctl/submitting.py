@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from gpuyard.dialects.volcano import documents
 from gpuyard.doors.asking import Server
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.vcctl.failing import JOBS, Failure, already_exists, note
 from gpuyard.doors.vcctl.files import job_of_flags, read_file
 from gpuyard.doors.vcctl.master import server_of
+from gpuyard.sdk import documents
 
 DIALECT = "volcano"
 
