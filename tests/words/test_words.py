@@ -97,6 +97,13 @@ OTHERWISE: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("RULE_PASSED", "at"): (1_900_000_000.0, "2030-03-17"),
     ("RULE_NOT_THERE", "at"): (1_900_000_000.0, "2030-03-17"),
     ("RULE_MADE_ROOM", "at"): (1_900_000_000.0, "2030-03-17"),
+    ("MOVES", "to"): ([{"node": "gpu07"}], ""),  # the place to the card, for programs
+    ("MOVES_FACT", "moves"): (2, "2"),
+    ("MOVES_FACT", "mode"): ("move", ""),  # chooses the words, is not itself said
+    ("MOVES_FACT", "lacks"): ("cpu", ""),
+    ("NOT_ALLOWED", "whom"): ("admin", ""),
+    ("GUESS_HISTORY", "runs"): (3, "3"),
+    ("GUESS_HISTORY", "least"): (8, "8"),
     ("ORDER", "ahead"): ("k7", "k7"),
     ("FIFO", "ahead"): ("k7", "k7"),
     ("RULE_MADE_ROOM", "group"): ("vision", ""),  # said where it is about its guarantee
@@ -455,7 +462,38 @@ def test_a_machine_that_is_not_there_is_called_by_its_name() -> None:
     assert "there is no machine sim-99" in told
 
 
+def test_cards_that_are_free_without_cores_beside_them_are_not_called_apart() -> None:
+    told = say(because(Code.MOVES_FACT, moves=0, nodes=[], mode="propose", lacks="cpu"), "en")
+    assert "without enough cores beside them" in told
+    assert "not together" not in told
+    assert "CPU 核" in say(because(Code.MOVES_FACT, moves=0, nodes=[], mode="propose", lacks="cpu"), "zh")
+
+
+def test_whom_to_ask_is_somebody_who_could_help() -> None:
+    told = {
+        whom: say(because(Code.NOT_ALLOWED, action="policy.change", whom=whom), "en") for whom in ("", "admin", "token")
+    }
+    assert told[""].endswith("Ask the group's lead or an admin.")
+    assert told["admin"].endswith("Ask an admin.")
+    assert "wider scope" in told["token"]
+
+
+def test_one_run_is_not_spoken_of_as_many() -> None:
+    told = [say(because(Code.GUESS_HISTORY, runs=runs, least=8), "en") for runs in (0, 1, 2)]
+    assert ["no run has ended" in told[0], "1 run has ended" in told[1], "2 runs have ended" in told[2]] == [True] * 3
+
+
+def test_another_ones_work_is_told_by_its_id_alone() -> None:
+    told = say(
+        because(Code.JOB_FACT, job="k4", job_name="", owner="", group="vision", cards=2000, device="nvidia"), "en"
+    )
+    assert told.startswith("k4, group vision, holds 2 nvidia cards")
+
+
 def test_chinese_has_no_bracket_after_a_bracket() -> None:
     whose = {"by_owner": "ann", "by_group": "vision", "owner": "ann", "group": "vision"}
-    for code, facts in ((Code.PREEMPTED, {"by": "k4", "by_name": "urgent"}), (Code.JOB_FACT, {"job": "k4"})):
+    for code, facts in (
+        (Code.PREEMPTED, {"by": "k4", "by_name": "urgent"}),
+        (Code.JOB_FACT, {"job": "k4", "job_name": "long"}),
+    ):
         assert "）（" not in say(because(code, **facts, **whose), "zh")

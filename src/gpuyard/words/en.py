@@ -55,6 +55,15 @@ def _too_large(facts: Facts) -> str:
     return "The {what:noun} is too large[: {size:memory}, and at most {limit:memory} are taken]. Make it smaller."
 
 
+def _not_allowed(facts: Facts) -> str:
+    if facts.get("whom") == "token":
+        return (
+            "This token does not allow it[: {action:noun}]. Use one with a wider scope, or log in with your password."
+        )
+    whom = "an admin" if facts.get("whom") == "admin" else "the group's lead or an admin"
+    return f"You may not do this[: {{action:noun}}]. Ask {whom}."
+
+
 def _not_found(facts: Facts) -> str:
     what, there = facts.get("what"), facts.get("there")
     if what == "attempt" and isinstance(there, int):
@@ -65,6 +74,8 @@ def _not_found(facts: Facts) -> str:
     if what == "replica" and isinstance(there, list) and there:
         have = "only replica is" if len(there) == 1 else "replicas are"
         return f"There is no replica `{{name}}`; its {have} {{there:list}}."
+    if what == "workload" and isinstance(there, list) and there:
+        return "No {what:noun} of yours is called `{name}`, but of others there is {there:list}. Write the id."
     return "There is no {what:noun}[ called `{name}`], or it is not yours to see."
 
 
@@ -166,7 +177,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.NOT_FOUND: _not_found,
     Code.AMBIGUOUS: "`{name}` means more than one[: {matches:list}]. Write more of the id.",
     Code.ALREADY_THERE: _already_there,
-    Code.NOT_ALLOWED: "You may not do this[: {action:noun}]. Ask the group's lead or an admin.",
+    Code.NOT_ALLOWED: _not_allowed,
     Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
     Code.WRONG_PASSWORD: "Name or password is wrong.",
     Code.PASSWORD_CHANGE_NEEDED: (
@@ -203,6 +214,10 @@ SENTENCES: Mapping[Code, Template] = {
         "The database was written by a newer gpuyard[ (schema {found}; this one knows {known})]. "
         "Install the newer gpuyard."
     ),
+    Code.NO_JOURNAL: (
+        "No journal of decisions is kept here: `journal_megabytes` in settings.toml is 0. Set it, and start the server "
+        "anew; what was decided before cannot be looked at."
+    ),
     Code.BAD_BACKUP: "The backup[ {path}] cannot be used[: {problem:problem}]. Nothing was changed.",
     Code.GENERATION_MOVED: "The {what:noun} was changed by somebody else in the meantime. Look again and repeat it.",
     Code.SAME_KEY_OTHER_JOB: "The idempotency key[ `{key}`] was already used for a different job. Use a new key.",
@@ -225,9 +240,9 @@ PROBLEMS: Mapping[str, str] = {
     Problem.TAG: "tags[ like {tag}] are not used in job files; remove it",
     Problem.DUPLICATE_KEY: "the key `{key}` is written twice[; the first is on line {first_line}]; keep one",
     Problem.KEY_NOT_TEXT: "a key must be a plain word",
-    Problem.SEVERAL_DOCUMENTS: "a second document begins here (`---`); a file describes one job",
-    Problem.EMPTY: "the file is empty; it needs at least a line like `command: python train.py`",
-    Problem.TOP_NOT_MAPPING: "expected lines like `command: python train.py`",
+    Problem.SEVERAL_DOCUMENTS: "a second document begins here (`---`); there may be only one",
+    Problem.EMPTY: "the file is empty; it needs lines like `key: value`, for a job at least `command: python train.py`",
+    Problem.TOP_NOT_MAPPING: "expected lines like `key: value`, for a job `command: python train.py`",
     Problem.NOT_UTF8: "the text is not UTF-8; save the file as UTF-8",
     Problem.TOO_DEEP: "it is nested too deeply[ (at most {limit} levels)]",
     Problem.TOO_MANY_NODES: "it has too many values[ (at most {limit}, aliases counted each time)]",
@@ -254,6 +269,8 @@ PROBLEMS: Mapping[str, str] = {
     ),
     Problem.CPU: "expected cores like 4, 0.5 or 500m, at most 10000",
     Problem.CARDS: "expected whole cards like 1 or 8, a share of one card like 0.5, or 0 for none; at most 100000",
+    Problem.INSTANT: "expected a time like 2026-11-15T08:30Z",
+    Problem.IN_FUTURE: "that is in the future, and nothing is known of it yet",
     Problem.IDLE_TOO_SHORT: "nobody could work in it; expected at least {least:seconds}, or `off`",
     Problem.DURATION: "expected a time like 90s, 30m, 2h30m or 1d[, at most {most:seconds}]",
     Problem.WORKPLACE_NAME: "expected 1 to 27 letters, digits or underscores",
@@ -309,7 +326,7 @@ NOUNS: Mapping[str, str] = {
     "workplace": "dev environment",
     "start": "start",
     "workdir": "shipped folder",
-    "job_file": "job file",
+    "job_file": "file",
     "command": "command",
     "env": "environment",
     "body": "request",
@@ -356,6 +373,9 @@ NOUNS: Mapping[str, str] = {
     "empty": "even when nothing runs there",
     "cordoned": "an admin has taken it out of use",
     "store.backup": "make a backup",
+    "journal.replay": "look into the journal, which holds everybody's work",
+    "replay": "replay",
+    "replays": "replays",
 }
 
 

@@ -40,7 +40,7 @@ DOOR_NOUNS: Mapping[str, str] = {
     "door.unused.dlc_success": "it is for a TFJob with a chief",
     "door.read.dlc_workspace": "an id of another platform is no group here; write the name of your group",
     "door.read.dlc_elastic": "it runs with a fixed number of nodes",
-    "door.read.dlc_quote": "a quotation mark is not closed; is the file complete?",
+    "door.read.dlc_quote": "a quotation mark is not closed: look whether the file is complete",
     "door.unused.at_once": "what follows an event follows at once",
     "door.unused.policy": "nothing here answers to this event in this way",
     "door.unused.no_replicas": "it has no replicas",

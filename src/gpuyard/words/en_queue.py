@@ -179,6 +179,7 @@ def _preempted(facts: Facts) -> str:
     rules = {
         "guarantee": ", which takes back what is guaranteed to its group",
         "priority": ", which has a higher priority",
+        "turn": ", whose turn is earlier: it had less card-time so far, or has less left to run",
     }
     rule = rules.get(str(facts.get("rule")), "")
     lost = "[ At most {lost_seconds:rough} of work is lost: what it did since its last checkpoint.]"
@@ -190,6 +191,52 @@ def _preempted(facts: Facts) -> str:
     return (
         f"Made room for {who}[ of {{by_owner}}][, group {{by_group}}]{rule}."
         f"[ It had run for {{ran_seconds:rough}}.]{lost} It keeps its place in the queue and starts again by itself."
+    )
+
+
+def _moves(facts: Facts) -> str:
+    who = "{by_name} ({by})" if facts.get("by_name") else "{by}"
+    if not facts.get("by"):
+        who = "another job"
+    lost = "[ At most {lost_seconds:rough} of work is lost: what it did since its last checkpoint.]"
+    if facts.get("saved") is False:
+        lost = (
+            "[ It had saved nothing by then: unless it did while it was ending, {lost_seconds:rough} of work is lost.] "
+            "To lose less, let it save now and then and name the folder with `checkpoint:` "
+            "(docs/tutorials/preemption.md)."
+        )
+    return (
+        f"Moves to other cards, so that {who}[ of {{by_owner}}][, group {{by_group}},] has its cards together."
+        f"[ It had run for {{ran_seconds:rough}}.]{lost} Its new place[ on {{nodes:list}}] is kept for it: it starts "
+        "again there as soon as it has stopped."
+    )
+
+
+def _moves_fact(facts: Facts) -> str:
+    beside = {"cpu": "without enough cores beside them", "memory": "without enough memory beside them"}
+    free = f"Cards enough for it are free, but {beside.get(str(facts.get('lacks')), 'not together')}"
+    if facts.get("mode") == "never":
+        return f"{free}. Nobody is moved, by policy (`defragment.mode`)."
+    if facts.get("moves") == 0:
+        return (
+            f"{free}, and no few moves of preemptible work that has run for long enough would start it (`defragment` "
+            "in `yard policy show`)."
+        )
+    moves = "1 move" if facts.get("moves") == 1 else "[{moves} ]moves"
+    end = " Nothing is moved by itself: an admin can allow it with `yard policy set defragment.mode=move`."
+    if facts.get("mode") == "move":
+        end = " They are carried out once it has waited long enough (`defragment.after` in `yard policy show`)."
+    return f"{free}: {moves} of preemptible work would start it[ on {{nodes:list}}].{end}"
+
+
+def _called(facts: Facts) -> str:
+    return "{job_name} ({job})" if facts.get("job_name") not in (None, "", facts.get("job")) else "{job}"
+
+
+def _move_fact(facts: Facts) -> str:
+    who = _called(facts) if facts.get("job") else "A job"
+    return (
+        f"{who} could move[ from {{source:list}}][ to {{nodes:list}}][; it would lose {{lost_seconds:rough}} of work]."
     )
 
 
@@ -206,9 +253,8 @@ def _node_fact(facts: Facts) -> str:
 
 def _job_fact(facts: Facts) -> str:
     holds = "holds {cards:cards}" if facts.get("cards") else "runs"
-    return (
-        f"{{job}}[ of {{owner}}][, group {{group}},] {holds}[ on {{node}}][, until {{ends_by:moment}} at the latest]."
-    )
+    who = f"{_called(facts)}[ of {{owner}}][, group {{group}},]"
+    return f"{who} {holds}[ on {{node}}][, until {{ends_by:moment}} at the latest]."
 
 
 def _quota_fact(facts: Facts) -> str:
@@ -227,9 +273,17 @@ def _rule_made_room(facts: Facts) -> str:
     rules = {
         "guarantee": ": it takes back what is guaranteed to group {group}",
         "priority": ": its priority is higher ({theirs} against {mine})",
+        "turn": ": it had less card-time so far, or had less left to run",
+        "defragment": ", by moving to a place that was kept for it",
     }
     rule = rules.get(str(facts.get("rule")), "")
     return f"The other had to make room for it[ ({{at:moment}})]{rule}."
+
+
+def _rule_shortest(facts: Facts) -> str:
+    if facts.get("mine") is None:
+        return "It declares when it is over[: at most {theirs:rough} are left]; the other declares no `max_time`."
+    return "It has less left to run[: at most {theirs:rough}, against {mine:rough} of the other]."
 
 
 def _rule_people(facts: Facts) -> str:
@@ -254,6 +308,14 @@ def _rule_share(facts: Facts) -> str:
         "Group {group} used less of late: {use} card-hours of counted use, against {other_use} of group {other_group}. "
         f"{COUNTED}[ The use of {{group}} is divided by its weight, {{weight}}.]"
         "[ The use of {other_group} is divided by its weight, {other_weight}.]"
+    )
+
+
+def _guess_history(facts: Facts) -> str:
+    runs = {0: "no run has", 1: "1 run has"}.get(facts.get("runs", 0), "{runs} runs have")
+    return (
+        f"Nobody can tell yet: {runs} ended here so far, and {{least}} are needed to tell how long work runs. "
+        "Jobs with a maximum duration can be told about sooner."
     )
 
 
@@ -294,14 +356,21 @@ QUEUE: Mapping[Code, Template] = {
     ),
     Code.BORROW: _borrow,
     Code.CLEARING: _clearing,
+    Code.MOVING: (
+        "Its cards are being brought together: preemptible work moves elsewhere[ ({jobs:list})]. It starts by itself "
+        "as soon as that has let go of its cards."
+    ),
     Code.FIFO: _fifo,
     Code.PREEMPTED: _preempted,
+    Code.MOVES: _moves,
     Code.REQUEUED: "Back in the queue at its old place[, after making room for {by}]; it starts again by itself.",
     Code.GROUP_MERGED: "Group {source} was merged into group {target}[ by {by}]; it goes on there unchanged.",
     Code.NODE_FACT: _node_fact,
     Code.QUOTA_FACT: _quota_fact,
     Code.GANG_FACT: "Its {replicas} replicas start together or not at all; there is room for {fit} of them now.",
     Code.JOB_FACT: _job_fact,
+    Code.MOVES_FACT: _moves_fact,
+    Code.MOVE_FACT: _move_fact,
     Code.RULE_GUARANTEE: (
         "Group {group} stays within what is guaranteed to it[ ({guaranteed:amount})], and that comes before all else."
     ),
@@ -309,6 +378,11 @@ QUEUE: Mapping[Code, Template] = {
     Code.RULE_PRIORITY: _rule_priority,
     Code.RULE_SHARE: _rule_share,
     Code.RULE_USER_SHARE: _rule_user_share,
+    Code.RULE_SHORTEST: _rule_shortest,
+    Code.RULE_LEAST_SERVED: (
+        "It had less card-time itself so far[: {theirs} card-hours, against {mine} of the other]. All its attempts "
+        "count, in levels; on the same level the older comes first."
+    ),
     Code.RULE_AGE: "It came first: submitted {theirs:moment}; the other {mine:moment}.",
     Code.RULE_MADE_ROOM: _rule_made_room,
     Code.RULE_PASSED: "The other could not start just then[ ({at:moment})][. {reason:reason}]",
@@ -321,6 +395,12 @@ QUEUE: Mapping[Code, Template] = {
         "({at:moment})."
     ),
     Code.RULE_UNKNOWN: "Nothing is written down any more that would tell why {job} came first.",
+    Code.GUESS_HISTORY: _guess_history,
+    Code.GUESS_NEVER: "It will not start as it is, however long it waits.",
+    Code.GUESS_TROUBLE: "Nobody can tell: something has to be repaired, or brought back, before it can start.",
+    Code.GUESS_ENDLESS: "Nobody can tell: it waits for something of which no end is in sight.",
+    Code.GUESS_PAUSED: "It is paused: it starts when somebody resumes it.",
+    Code.GUESS_BUSY: "Too many ask at once when work would start. Ask again in some seconds.",
     Code.STRANDS: _strands,
     Code.PRIORITY_CHANGED: "Its priority is {after} now; it was {before}[ (changed by {by})].",
     Code.PRIORITY_CEILING: (

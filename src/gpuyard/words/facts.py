@@ -96,7 +96,8 @@ def memory(value: Any) -> str:
 
 
 def moment(value: Any) -> str:
-    """Epoch seconds as a time of day; the edge that knows the reader's clock may show more."""
+    """Epoch seconds in UTC, always in this one form: the command and the console find it and tell it by the reader's
+    own clock."""
     known = number(value)
     if known is None:
         return plain(value)

@@ -45,6 +45,13 @@ def _too_large(facts: Facts) -> str:
     return "{what:noun}太大[：{size:memory}，最多 {limit:memory}]。请缩小后再试。"
 
 
+def _not_allowed(facts: Facts) -> str:
+    if facts.get("whom") == "token":
+        return "这个令牌的权限不够[：{action:noun}]。请换用权限更大的令牌，或用密码登录。"
+    whom = "管理员" if facts.get("whom") == "admin" else "组长或管理员"
+    return f"你没有权限[：{{action:noun}}]。请联系{whom}。"
+
+
 def _not_found(facts: Facts) -> str:
     what, there = facts.get("what"), facts.get("there")
     if what == "attempt" and isinstance(there, int):
@@ -54,6 +61,8 @@ def _not_found(facts: Facts) -> str:
         return f"没有第 {{name}} 次运行，{has}。"
     if what == "replica" and isinstance(there, list) and there:
         return "没有副本 `{name}`，它的副本是：{there:list}。"
+    if what == "workload" and isinstance(there, list) and there:
+        return "你没有叫 `{name}` 的{what:noun}；别人的同名任务有：{there:list}。请改用 id。"
     return "找不到{what:noun}[ `{name}`]，或者你无权查看。"
 
 
@@ -138,7 +147,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.NOT_FOUND: _not_found,
     Code.AMBIGUOUS: "`{name}` 对应不止一个[：{matches:list}]。请把 id 写得更完整。",
     Code.ALREADY_THERE: _already_there,
-    Code.NOT_ALLOWED: "你没有权限[：{action:noun}]。请联系组长或管理员。",
+    Code.NOT_ALLOWED: _not_allowed,
     Code.LOGIN_NEEDED: "请先登录：`yard login URL`，或设置 YARD_TOKEN。",
     Code.WRONG_PASSWORD: "用户名或密码不对。",
     Code.PASSWORD_CHANGE_NEEDED: (
@@ -164,6 +173,9 @@ SENTENCES: Mapping[Code, Template] = {
     Code.STORE_FULL: "服务器磁盘已满，没有做任何改动。请清理空间，或联系管理员。",
     Code.STORE_CORRUPT: "数据库[ {path} ]已损坏[（{detail}）]，没有做任何改动。请恢复最近的备份[：`{command}`]。",
     Code.STORE_NEWER: ("数据库是更新版本的 gpuyard 写的[（数据结构 {found}，当前版本只认识 {known}）]。请安装新版本。"),
+    Code.NO_JOURNAL: (
+        "这里没有保存调度日志：settings.toml 中 `journal_megabytes` 为 0。请设置后重启服务；之前的决定无法查看。"
+    ),
     Code.BAD_BACKUP: "备份[ {path} ]无法使用[：{problem:problem}]。没有做任何改动。",
     Code.GENERATION_MOVED: "{what:noun}刚刚被别人改过，请重新查看后再操作。",
     Code.SAME_KEY_OTHER_JOB: "幂等键[ `{key}` ]已经用在另一个不同的任务上，请换一个新的。",
@@ -184,9 +196,9 @@ PROBLEMS: Mapping[str, str] = {
     Problem.TAG: "任务文件里不用标签[（{tag}）]，请去掉",
     Problem.DUPLICATE_KEY: "`{key}` 写了两次[，第一次在第 {first_line} 行]，请只留一个",
     Problem.KEY_NOT_TEXT: "字段名必须是普通的词",
-    Problem.SEVERAL_DOCUMENTS: "从这里开始是第二个文档（`---`），一个文件只能写一个任务",
-    Problem.EMPTY: "文件是空的，至少要有一行，例如 `command: python train.py`",
-    Problem.TOP_NOT_MAPPING: "应当是 `command: python train.py` 这样的行",
+    Problem.SEVERAL_DOCUMENTS: "从这里开始是第二个文档（`---`），只能有一个",
+    Problem.EMPTY: "文件是空的，要有 `key: value` 这样的行；任务至少要有 `command: python train.py`",
+    Problem.TOP_NOT_MAPPING: "应当是 `key: value` 这样的行，任务例如 `command: python train.py`",
     Problem.NOT_UTF8: "文字不是 UTF-8 编码，请用 UTF-8 保存文件",
     Problem.TOO_DEEP: "嵌套太深[（最多 {limit} 层）]",
     Problem.TOO_MANY_NODES: "内容太多[（最多 {limit} 个值，别名每次引用都计算在内）]",
@@ -211,6 +223,8 @@ PROBLEMS: Mapping[str, str] = {
     Problem.TOO_FEW_BYTES: "太小了[（至少 {least:memory}）]；不带单位的数字表示字节，16 GB 请写 16G",
     Problem.CPU: "应当写核数，如 4、0.5 或 500m，最多 10000",
     Problem.CARDS: "应当是整张卡，如 1、8；或一张卡的一部分，如 0.5；不用卡写 0；最多 100000",
+    Problem.INSTANT: "应为时间，例如 2026-11-15T08:30Z",
+    Problem.IN_FUTURE: "这是将来的时间，还没有数据",
     Problem.IDLE_TOO_SHORT: "这么短没法使用；至少 {least:seconds}，或写 `off`",
     Problem.DURATION: "应当写成 90s、30m、2h30m 或 1d 这样[，最长 {most:seconds}]",
     Problem.WORKPLACE_NAME: "应当是 1 到 27 个字母、数字或下划线",
@@ -272,7 +286,7 @@ NOUNS: Mapping[str, str] = {
     "start": "启动",
     "job": "任务",
     "workdir": "随任务上传的文件夹",
-    "job_file": "任务文件",
+    "job_file": "文件",
     "command": "命令",
     "env": "环境变量",
     "user": "用户",
@@ -342,6 +356,9 @@ NOUNS: Mapping[str, str] = {
     "lead": "组长",
     "admin": "管理员",
     "store.backup": "做备份",
+    "journal.replay": "查看包含所有人任务的调度日志",
+    "replay": "重放",
+    "replays": "重放",
 }
 
 

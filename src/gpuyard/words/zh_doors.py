@@ -36,7 +36,7 @@ DOOR_NOUNS: Mapping[str, str] = {
     "door.unused.dlc_success": "只用于带 chief 的 TFJob",
     "door.read.dlc_workspace": "这是另一个平台的 ID，不是这里的组；请写组名",
     "door.read.dlc_elastic": "节点数固定不变",
-    "door.read.dlc_quote": "引号没有闭合，文件是否完整？",
+    "door.read.dlc_quote": "引号没有闭合，请确认文件完整",
     "door.unused.at_once": "事件发生后立即处理",
     "door.unused.policy": "这里对该事件没有这种处理",
     "door.unused.no_replicas": "没有副本",

@@ -148,7 +148,11 @@ def _preempted(facts: Facts) -> str:
     who = " {by_name}（{by}）" if facts.get("by_name") else " {by} "
     if not facts.get("by"):
         who = "更紧急的任务"
-    rules = {"guarantee": "，因为对方要收回本组保证配额内的卡", "priority": "，因为对方优先级更高"}
+    rules = {
+        "guarantee": "，因为对方要收回本组保证配额内的卡",
+        "priority": "，因为对方优先级更高",
+        "turn": "，因为按顺序对方在前：对方已用的卡时更少，或剩余时间更短",
+    }
     rule = rules.get(str(facts.get("rule")), "")
     whose = _whose(facts, "by_owner", "by_group")
     if facts.get("by_name") and whose.startswith("（"):  # 与编号写在同一个括号里
@@ -165,6 +169,49 @@ def _preempted(facts: Facts) -> str:
     )
 
 
+def _moves(facts: Facts) -> str:
+    who = " {by_name}（{by}）" if facts.get("by_name") else " {by} "
+    if not facts.get("by"):
+        who = "另一个任务"
+    whose = _whose(facts, "by_owner", "by_group")
+    if facts.get("by_name") and whose.startswith("（"):  # 与编号写在同一个括号里
+        who, whose = " {by_name}（{by}", "，" + whose[1:]
+    lost = "[最多丢失最近一次检查点之后 {lost_seconds:rough}的工作。]"
+    if facts.get("saved") is False:
+        lost = (
+            "[当时它还没有保存过任何进度：如果结束时也没有保存，会丢失 {lost_seconds:rough}的工作。]"
+            "请让程序定期保存，并用 `checkpoint:` 写明检查点目录（见 docs/tutorials/preemption.zh.md）。"
+        )
+    return (
+        f"正在换到别的卡上，好让{who.rstrip()}{whose}的卡凑在一起。"
+        f"[此前已运行 {{ran_seconds:rough}}。]{lost}新位置[（{{nodes:list}}）]已为它留好，停下后马上在那里再次启动。"
+    )
+
+
+def _moves_fact(facts: Facts) -> str:
+    beside = {"cpu": "旁边没有足够的 CPU 核", "memory": "旁边没有足够的内存"}
+    free = f"空闲的卡够它用，但{beside.get(str(facts.get('lacks')), '不在一起')}"
+    if facts.get("mode") == "never":
+        return f"{free}。按策略不移动任何任务（`defragment.mode`）。"
+    if facts.get("moves") == 0:
+        return f"{free}；移动少数运行够久的可中断任务也不能让它启动（见 `yard policy show` 里的 `defragment`）。"
+    end = "平台不会自动移动；管理员可以用 `yard policy set defragment.mode=move` 允许。"
+    if facts.get("mode") == "move":
+        end = "它等待够久之后会自动进行（见 `yard policy show` 里的 `defragment.after`）。"
+    return f"{free}：移动[ {{moves}} 个]可中断的任务，它就能启动[（在 {{nodes:list}} 上）]。{end}"
+
+
+def _is_named(facts: Facts) -> bool:
+    return facts.get("job_name") not in (None, "", facts.get("job"))
+
+
+def _move_fact(facts: Facts) -> str:
+    who = "一个任务"
+    if facts.get("job"):
+        who = "{job_name}（{job}）" if _is_named(facts) else "{job} "
+    return f"{who}可以[从 {{source:list}} ]移走[，移到 {{nodes:list}}][；会丢失 {{lost_seconds:rough}}的工作]。"
+
+
 def _node_fact(facts: Facts) -> str:
     alike = "" if facts.get("nodes") in (None, "", 0, 1) else "（这样的机器共 {nodes} 台）"
     trouble = "[；{trouble:noun}]"
@@ -178,7 +225,10 @@ def _node_fact(facts: Facts) -> str:
 
 def _job_fact(facts: Facts) -> str:
     holds = "占用 {cards:cards}" if facts.get("cards") else "正在运行"
-    return f"{{job}}{_whose(facts, 'owner', 'group')}：{holds}[，在 {{node}} 上][，最晚 {{ends_by:moment}} 结束]。"
+    who, whose = "{job}", _whose(facts, "owner", "group")
+    if _is_named(facts):  # 编号与用户写在同一个括号里
+        who, whose = "{job_name}（{job}", f"，{whose[1:]}" if whose.startswith("（") else f"）{whose}"
+    return f"{who}{whose}：{holds}[，在 {{node}} 上][，最晚 {{ends_by:moment}} 结束]。"
 
 
 def _quota_fact(facts: Facts) -> str:
@@ -196,9 +246,17 @@ def _rule_made_room(facts: Facts) -> str:
     rules = {
         "guarantee": "：它要收回保证给 {group} 组的卡",
         "priority": "：它的优先级更高（{theirs}，对方是 {mine}）",
+        "turn": "：它已用的卡时更少，或剩余时间更短",
+        "defragment": "：换到了为它留好的位置",
     }
     rule = rules.get(str(facts.get("rule")), "")
     return f"另一个任务[在 {{at:moment}} ]给它让了位{rule}。"
+
+
+def _rule_shortest(facts: Facts) -> str:
+    if facts.get("mine") is None:
+        return "它声明了最长运行时间[，最多还剩 {theirs:rough}]；另一个没有声明 `max_time`。"
+    return "它剩余的时间更短[：最多 {theirs:rough}，另一个是 {mine:rough}]。"
 
 
 def _rule_people(facts: Facts) -> str:
@@ -252,19 +310,28 @@ QUEUE: Mapping[Code, Template] = {
     ),
     Code.BORROW: _borrow,
     Code.CLEARING: "正在为它腾位置：可中断的任务[ {jobs:list} ]正在退回队列。卡一释放就会自动启动。",
+    Code.MOVING: "正在为它把空闲的卡凑到一起：可中断的任务[ {jobs:list} ]正在换位置。卡一释放就会自动启动。",
     Code.FIFO: _fifo,
     Code.PREEMPTED: _preempted,
+    Code.MOVES: _moves,
     Code.REQUEUED: "[让位给 {by} 之后，]已回到队列中原来的位置，会自动再次启动。",
     Code.GROUP_MERGED: "{source} 组已并入 {target} 组[（由 {by} 操作）]，任务不受影响，继续进行。",
     Code.NODE_FACT: _node_fact,
     Code.QUOTA_FACT: _quota_fact,
     Code.GANG_FACT: "它的 {replicas} 个副本要么全部启动，要么都不启动；现在只有 {fit} 个有位置。",
     Code.JOB_FACT: _job_fact,
+    Code.MOVES_FACT: _moves_fact,
+    Code.MOVE_FACT: _move_fact,
     Code.RULE_GUARANTEE: "{group} 组没有超出它的保证配额[（{guaranteed:amount}）]，保证配额最优先。",
     Code.RULE_PEOPLE: _rule_people,
     Code.RULE_PRIORITY: _rule_priority,
     Code.RULE_SHARE: _rule_share,
     Code.RULE_USER_SHARE: _rule_user_share,
+    Code.RULE_SHORTEST: _rule_shortest,
+    Code.RULE_LEAST_SERVED: (
+        "它自身已用的卡时更少[：{theirs} 卡时，另一个是 {mine} 卡时]。"
+        "各次尝试都计入，并按级别比较；同一级中提交早的在前。"
+    ),
     Code.RULE_AGE: "它提交更早：{theirs:moment}，另一个是 {mine:moment}。",
     Code.RULE_MADE_ROOM: _rule_made_room,
     Code.RULE_PASSED: "另一个任务当时[（{at:moment}）]还不能启动[。{reason:reason}]",
@@ -276,6 +343,15 @@ QUEUE: Mapping[Code, Template] = {
         "另一个任务当时还没有提交：它在 {submitted_at:moment} 才提交，而这个任务 {at:moment} 已经分到位置。"
     ),
     Code.RULE_UNKNOWN: "已经没有记录能说明 {job} 为什么先运行。",
+    Code.GUESS_HISTORY: (
+        "暂时无法预计：至今只有 {runs} 次运行结束，至少要有 {least} 次才能判断任务一般运行多久。"
+        "设置了最长运行时间的任务可以更早预计。"
+    ),
+    Code.GUESS_NEVER: "按现在的申请，等多久都无法启动。",
+    Code.GUESS_TROUBLE: "无法预计：要先修复故障或恢复机器，它才能启动。",
+    Code.GUESS_ENDLESS: "无法预计：它所等待的资源看不到何时释放。",
+    Code.GUESS_PAUSED: "它已暂停：恢复后才会启动。",
+    Code.GUESS_BUSY: "同时询问何时启动的人太多，请几秒后再试。",
     Code.STRANDS: (
         "按卡数来看它要得太多：要 {asked:amount}，而合理的份额是 {share:amount}。"
         "在 {node} 上会有 {cards} 张卡因此没人能用。"
@@ -291,7 +367,7 @@ SORTS: Mapping[str, str] = {
     "never": "按现在的要求永远无法启动，等待没有用",
     "quota": "在等配额",
     "busy": "在等正在运行的任务结束",
-    "order": "在排队：前面还有别的任务",
+    "order": "还没轮到，前面有别的任务",
     "trouble": "有故障，在等恢复",
     "taken_out": "能用的机器被管理员暂停分配，在等恢复分配",
 }
