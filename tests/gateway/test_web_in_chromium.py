@@ -232,8 +232,8 @@ def test_the_small_terminal_has_a_second_screen_a_past_and_the_size_of_its_windo
     page.keyboard.press("Enter")
     wait_for_line(page, "line-200")
     page.set_viewport_size({"width": 640, "height": 300})
-    page.keyboard.type("clear; stty size | tr ' ' x\n")
     expect(page.locator(".plain-rows > div")).not_to_have_count(high)
+    page.keyboard.type("clear; stty size | tr ' ' x\n")
     last = page.locator(".plain-rows > div").last
     low, wide = page.locator(".plain-rows > div").count(), len(last.text_content() or "")
     wait_for_line(page, f"{low}x{wide}")
@@ -250,6 +250,7 @@ def test_keys_that_are_no_letters_and_text_of_any_script_reach_the_shell(
     page.keyboard.press("Enter")
     wait_for_line(page, "^[[A^[[H^[[3~^[[15~^[[1;5D^[x^[[Z")
     page.keyboard.press("Control+c")
+    wait_for_line(page, "ready")  # typed earlier, the answer would follow the prompt on its line
     page.keyboard.insert_text("echo x您x好x | tr -d x")
     page.keyboard.press("Enter")
     wait_for_line(page, "您好")

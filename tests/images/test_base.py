@@ -67,7 +67,7 @@ def test_what_was_interrupted_leaves_nothing_and_does_not_stand_in_the_way(tmp_p
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
-@pytest.mark.skipif(bool(stage.missing()), reason=stage.missing())
+@pytest.mark.skipif(bool(stage.missing("patchelf")), reason=stage.missing("patchelf"))
 class TestInAContainer:
     @pytest.fixture(params=["empty", "busybox"])
     def image(self, request: pytest.FixtureRequest) -> str:

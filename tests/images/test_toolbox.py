@@ -13,6 +13,7 @@ import pytest
 from tests.images import stage
 
 from gpuyard.images.toolbox import build as building
+from gpuyard.images.toolbox import elf
 
 pytestmark = pytest.mark.timeout(1500)  # the first test of a run may have to build the toolbox
 
@@ -42,6 +43,11 @@ def test_it_holds_nothing_that_could_be_changed_or_gives_rights(toolbox: Path) -
     files = [path for path in toolbox.rglob("*") if path.is_file() and not path.is_symlink()]
     assert [path for path in files if path.stat().st_mode & (0o222 | stat.S_ISUID | stat.S_ISGID)] == []
     assert {path.stat().st_uid for path in files} == {0}
+
+
+def test_its_python_is_started_by_name_with_or_without_patchelf_on_this_machine(toolbox: Path) -> None:
+    """As kernels of notebooks are, in images that have no C library, or another one."""
+    assert elf.loader_of((toolbox / "bin" / "python3").resolve()) == "/opt/yard/lib/ld.so"
 
 
 def test_before_the_first_build_there_is_none(tmp_path: Path) -> None:

@@ -88,7 +88,10 @@ class Call:
             message, fds = wire.receive(self._sock)
         except BlockingIOError:
             return
-        except (wire.Gone, wire.Malformed, OSError):
+        except wire.Malformed as problem:
+            self._mistrust(str(problem))
+            return
+        except (wire.Gone, OSError):
             self._lose()
             return
         if self._answered is not None:
@@ -114,6 +117,13 @@ class Call:
         self.close()
         if ended is not None:
             ended(end)
+
+    def _mistrust(self, detail: str) -> None:
+        """Who talks nonsense once is not asked again."""
+        if self._answered is None:
+            self._tell_end(LOST)
+        else:
+            self._fail("failed", f"the porter cannot be understood: {detail}")
 
     def _lose(self) -> None:
         if self._answered is None:

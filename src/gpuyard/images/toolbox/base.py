@@ -23,7 +23,8 @@ from gpuyard.images.toolbox import elf
 
 AT = "/opt/yard"
 """Where the toolbox is shown inside. Programs that are started by name are made for this place."""
-RECIPE = 3
+LOADER = f"{AT}/lib/ld.so"
+RECIPE = 4
 """Raised whenever a base is made differently from before, so that old ones are not taken for it."""
 
 _LEFT_OUT = frozenset(
@@ -110,7 +111,9 @@ def build_base(place: Path) -> None:
     copied.chmod(0o755)
     (place / "bin" / "python3").symlink_to(program.name)
     elf.strip([copied, *place.glob("lib/*.so*"), *place.glob("lib/python*/lib-dynload/*.so")])
-    _make_startable(copied, place)
+    tool = elf.patchelf()
+    if tool is not None and is_shown_elsewhere():  # without it only `python_command` starts it
+        make_startable(copied, place, tool)
     compile_modules(place)
     has_shell = copy_busybox(place)
     write_small_files(place, has_shell)
@@ -198,15 +201,18 @@ def copy_libraries(loader: str, target: Path, files: list[Path], *folders: Path)
             (target / name).chmod(0o755)
 
 
-def _make_startable(program: Path, place: Path) -> None:
-    """By name, too, where the base is shown at its usual place. Without patchelf only `python_command` starts it."""
-    tool = elf.patchelf()
-    if tool is None or not is_shown_elsewhere():
-        return
+def make_startable(program: Path, place: Path, tool: str) -> None:
+    """By name, too, where the base is shown at its usual place. Whoever has the same files keeps them as they were."""
+    libraries, modules = list(place.glob("lib/libpython*.so*")), list(place.glob("lib/python*/lib-dynload/*.so"))
+    for file in (program, *libraries, *modules):
+        copy = file.with_name(f".{file.name}.own")
+        shutil.copy2(file, copy)
+        copy.chmod(0o755)
+        copy.replace(file)
     elf.look_beside(tool, [program], "$ORIGIN/../lib")
-    elf.load_by(tool, program, f"{AT}/lib/ld.so")
-    elf.look_beside(tool, list(place.glob("lib/libpython*.so*")), "$ORIGIN")
-    elf.look_beside(tool, list(place.glob("lib/python*/lib-dynload/*.so")), "$ORIGIN/../..")
+    elf.load_by(tool, program, LOADER)
+    elf.look_beside(tool, libraries, "$ORIGIN")
+    elf.look_beside(tool, modules, "$ORIGIN/../..")
 
 
 def compile_modules(place: Path, only: str = "") -> None:

@@ -20,9 +20,17 @@ from importlib import resources
 from pathlib import Path
 
 from gpuyard.images.toolbox import elf, parts, versions
-from gpuyard.images.toolbox.base import base_version, being_built, compile_modules, ensure_base, is_shown_elsewhere
+from gpuyard.images.toolbox.base import (
+    LOADER,
+    base_version,
+    being_built,
+    compile_modules,
+    ensure_base,
+    is_shown_elsewhere,
+    make_startable,
+)
 from gpuyard.images.toolbox.parts import BuildFailed as BuildFailed
-from gpuyard.images.toolbox.parts import Workshop
+from gpuyard.images.toolbox.parts import Workshop, patching_tool
 
 Tell = Callable[[str, Mapping[str, object]], None]
 """Called with what is going on: `begin` and `done` of a step, `installing`, `there`."""
@@ -84,7 +92,7 @@ def build(data: Path, tell: Tell, without: frozenset[str] = frozenset()) -> Path
     if not place.is_dir():
         base = _step(tell, "base", "", lambda: ensure_base(data))
         folders = [_ensure_part(home / "parts", part, tell) for part in chosen]
-        _step(tell, "assemble", "", lambda: _assemble(home, place.name, [base, *folders], chosen))
+        _step(tell, "assemble", "", lambda: _assemble(home, place.name, [base, *folders], chosen, tell))
     else:
         tell("there", {"version": place.name, "path": str(place)})
     _switch(home, place.name)
@@ -126,16 +134,27 @@ def _make_part(home: Path, part: Part, tell: Tell) -> Path:
     return home / name
 
 
-def _assemble(home: Path, version: str, folders: list[Path], chosen: tuple[Part, ...]) -> Path:
+def _assemble(home: Path, version: str, folders: list[Path], chosen: tuple[Part, ...], tell: Tell) -> Path:
     with being_built(home, version) as place:
         if place is not None:
             for folder in folders:
                 _lay_over(folder, place)
+            _make_startable(place, tell)
             _write_inside(place)
             names = ["base", *(part.name for part in chosen)]
             told = {"version": version, "built_at": time.time(), "parts": names, "bytes": size_of(place)}
             (place / "toolbox.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     return home / version
+
+
+def _make_startable(place: Path, tell: Tell) -> None:
+    """Kernels and scripts call its Python by name. The base of a machine without patchelf cannot be called so."""
+    program = (place / "bin" / "python3").resolve()
+    if not is_shown_elsewhere() or elf.loader_of(program) == LOADER:
+        return
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".work-") as work:
+        tool = patching_tool(Workshop(Path(work), place.parent / "parts" / "python.log", tell))
+        make_startable(program, place, tool)
 
 
 def _lay_over(source: Path, target: Path) -> None:
