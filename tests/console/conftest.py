@@ -68,12 +68,19 @@ def visits(browser: Browser) -> Iterator[Callable[..., Visits]]:
     opened: list[tuple[BrowserContext, Visits]] = []
 
     def begin(
-        language: str = "en", width: int = 1280, height: int = 900, dark: bool = False, script: Path | None = None
+        language: str = "en",
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        moving: bool = False,
+        script: Path | None = None,
     ) -> Visits:
         context = browser.new_context(
             locale="zh-CN" if language == "zh" else "en-GB",
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
+            # What grows and fades is at once where it belongs: a quick hand does not press beside it.
+            reduced_motion="no-preference" if moving else "reduce",
             timezone_id="Asia/Shanghai",
         )
         context.grant_permissions(["clipboard-read", "clipboard-write"])

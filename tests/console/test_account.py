@@ -69,6 +69,36 @@ def test_a_key_that_is_none_is_refused_at_the_field_and_a_real_one_is_kept(
     expect(page.get_by_role("cell", name="ann@laptop", exact=True)).to_have_count(0)
 
 
+def test_a_browser_that_takes_itself_for_offline_still_reaches_the_platform(
+    yard: Platform, visits: Callable[..., Visits]
+) -> None:
+    """Without the internet it does so; a platform on the same machine or in the same house is there all the same."""
+    visit = visits()
+    visit.enter(yard.url, "carl", OWN, "/account?tab=tokens")
+    visit.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    visit.page.get_by_label("What it is for").fill("offline")
+    visit.page.get_by_role("button", name="Make a token").click()
+    visit.page.get_by_role("button", name="I have kept it").click()
+    expect(visit.page.get_by_role("cell", name="offline", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("moving", [True, False], ids=["moving", "still"])
+def test_dialogs_come_and_go_with_and_without_motion(
+    yard: Platform, visits: Callable[..., Visits], moving: bool
+) -> None:
+    visit = visits(moving=moving)
+    visit.enter(yard.url, "carl", OWN, "/account?tab=tokens")
+    visit.page.get_by_label("What it is for").fill(f"with motion {moving}")
+    visit.page.get_by_role("button", name="Make a token").click()
+    visit.page.get_by_role("button", name="I have kept it").click()
+    visit.page.get_by_role("button", name=f"Revoke: with motion {moving}").click()
+    dialog = visit.page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    expect(visit.page.get_by_role("cell", name=f"with motion {moving}", exact=True)).to_be_visible()
+
+
 def test_another_password_is_chosen_and_all_other_logins_end(yard: Platform, visits: Callable[..., Visits]) -> None:
     elsewhere, here = visits(), visits()
     for visit in (elsewhere, here):

@@ -17,7 +17,7 @@ from gpuyard import Client
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 OWN = "a long enough secret"
-EVERYONE = ["/", "/envs", "/envs/new", "/jobs", "/jobs/new", "/account"]
+EVERYONE = ["/", "/envs", "/envs/new", "/jobs", "/jobs/new", "/ledger", "/account"]
 LEADS = ["/admin/workloads", "/admin/groups"]
 ADMINS = ["/admin/nodes", "/admin/users", "/admin/policy", "/admin/audit"]
 # Names, values and output that some page might take for markup.

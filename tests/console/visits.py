@@ -69,11 +69,9 @@ class Visits:
     def see(self, width: int, height: int = 900, *, dark: bool) -> None:
         """The open page, in another window and another light."""
         self.page.set_viewport_size({"width": width, "height": height})
-        # Without motion colours change at once, not by and by.
-        self.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        self.page.emulate_media(color_scheme="dark" if dark else "light")
         expect(self.page.locator("html")).to_have_attribute("data-look", "dark" if dark else "light")
         self.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        self.page.emulate_media(reduced_motion="no-preference")
 
     def is_inside(self) -> None:
         expect(self.page.get_by_role("navigation")).to_be_visible()

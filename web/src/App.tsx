@@ -11,7 +11,10 @@ import { LanguageProvider } from "@/words";
 
 const client = new QueryClient({
   defaultOptions: {
+    // A browser without the internet takes itself for offline; the platform may be in the next room, or on its own machine.
+    mutations: { networkMode: "always" },
     queries: {
+      networkMode: "always",
       staleTime: 5_000,
       // A refusal stays one; a server that does not answer is asked again.
       retry: (tries, error) => !(error instanceof Refusal && error.status < 500) && tries < 2,
@@ -36,6 +39,7 @@ const router = createBrowserRouter([
       { path: "jobs", element: page(() => import("@/jobs/JobListPage")) },
       { path: "jobs/new", element: page(() => import("@/jobs/NewJobPage")) },
       { path: "jobs/:id", element: page(() => import("@/jobs/JobPage")) },
+      { path: "ledger", element: page(() => import("@/ledger/LedgerPage")) },
       { path: "admin/users", element: page(() => import("@/admin/UsersPage")) },
       { path: "admin/groups", element: page(() => import("@/admin/GroupsPage")) },
       { path: "admin/nodes", element: page(() => import("@/admin/NodesPage")) },

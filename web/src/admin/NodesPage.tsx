@@ -1,5 +1,5 @@
 /** The machines: how each is, who is on which card, and whether it takes new work. */
-import { App, Button, Input, Select, Table, type TableColumnsType, Tag } from "antd";
+import { App, Button, Input, Segmented, Select, Table, type TableColumnsType, Tag } from "antd";
 import { useMemo, useState } from "react";
 import { api, asked } from "@/api/client";
 import { keys } from "@/api/news";
@@ -11,6 +11,8 @@ import "@/overview/overview.css";
 import { overviewWords } from "@/overview/words";
 import { useWords } from "@/words";
 import "./admin.css";
+import { FragmentsView } from "./FragmentsView";
+import { fragmentWords } from "./fragmentWords";
 import { CardStrip, NodeCards } from "./NodeCards";
 import { NodeLabels } from "./NodeLabels";
 import { ForAdmins, useAct, useFilters } from "./parts";
@@ -18,20 +20,35 @@ import { adminWords } from "./words";
 
 const STATES = ["ready", "cordoned", "lost", "disk_full"] as const;
 
+const VIEWS = ["machines", "fragments"] as const;
+
 export default function NodesPage() {
   const say = useWords(adminWords);
   const states = useWords(overviewWords);
-  const [{ q = "", state, node: open }, setFilter] = useFilters(["q", "state", "node"]);
-  const [labelling, setLabelling] = useState<BoardNode | null>(null);
-  const { data: board, error, refetch } = useBoard();
-  const found = useMemo(() => chosen(board, q, state), [board, q, state]);
+  const views = useWords(fragmentWords);
+  const [{ q = "", state, view }, setFilter] = useFilters(["q", "state", "view"]);
+  const apart = view === "fragments";
   const options = STATES.map((value) => ({ value, label: states(`state${value}`) }));
   return (
     <ForAdmins>
       <PageHead title={say("nodes")}>
-        <Select allowClear aria-label={say("state")} placeholder={say("anyState")} value={state ?? null} options={options} onChange={(value) => setFilter("state", value ?? undefined)} style={{ width: 140 }} />
-        <Input.Search allowClear aria-label={say("find")} placeholder={say("find")} defaultValue={q} onChange={(event) => setFilter("q", event.target.value)} style={{ width: 200 }} />
+        <Segmented aria-label={views("view")} value={apart ? "fragments" : "machines"} options={VIEWS.map((value) => ({ value, label: views(value) }))} onChange={(wish) => setFilter("view", wish === "fragments" ? wish : undefined)} />
+        {!apart && <Select allowClear aria-label={say("state")} placeholder={say("anyState")} value={state ?? null} options={options} onChange={(value) => setFilter("state", value ?? undefined)} style={{ width: 140 }} />}
+        <Input.Search key={view} allowClear aria-label={say("find")} placeholder={say("find")} defaultValue={q} onChange={(event) => setFilter("q", event.target.value)} style={{ width: 200 }} />
       </PageHead>
+      {apart ? <FragmentsView q={q} /> : <Machines q={q} state={state} />}
+    </ForAdmins>
+  );
+}
+
+function Machines({ q, state }: { q: string; state: string | undefined }) {
+  const say = useWords(adminWords);
+  const [{ node: open }, setFilter] = useFilters(["node"]);
+  const [labelling, setLabelling] = useState<BoardNode | null>(null);
+  const { data: board, error, refetch } = useBoard();
+  const found = useMemo(() => chosen(board, q, state), [board, q, state]);
+  return (
+    <>
       {error && <Trouble error={error} again={() => void refetch()} />}
       <Table
         rowKey="name"
@@ -49,7 +66,7 @@ export default function NodesPage() {
         }}
       />
       <NodeLabels node={labelling} onClose={() => setLabelling(null)} />
-    </ForAdmins>
+    </>
   );
 }
 

@@ -61,8 +61,16 @@ function Control({ id, kind, problem, value, onChange }: ControlProps) {
   const shared = { id, status: problem ? ("error" as const) : undefined, "aria-describedby": problem ? `${id}-wrong` : undefined, style: { width: "100%" } };
   if (kind === "switch") return <Switch id={id} checked={value === true} onChange={onChange} />;
   if (kind === "number" || kind === "part") return <InputNumber {...shared} value={value as number} step={kind === "part" ? 0.05 : 1} onChange={onChange} />;
+  if (kind === "mode") {
+    const options = (["never", "propose", "move"] as const).map((one) => ({ value: one, label: say(one) }));
+    return <Select {...shared} value={value as string} options={options} onChange={onChange} />;
+  }
+  if (kind === "first") {
+    const options = (["share", "shortest", "least_served"] as const).map((one) => ({ value: one, label: say(one) }));
+    return <Select {...shared} value={value as string} options={options} onChange={onChange} />;
+  }
   if (kind === "choice") {
-    const options = (["best_fit", "spread", "in_order"] as const).map((one) => ({ value: one, label: say(one) }));
+    const options = (["fragments", "best_fit", "spread", "in_order"] as const).map((one) => ({ value: one, label: say(one) }));
     return <Select {...shared} value={value as string} options={options} onChange={onChange} />;
   }
   if (kind === "list") return <Select {...shared} mode="tags" open={false} suffixIcon={null} value={(value as string[] | undefined) ?? []} onChange={onChange} />;

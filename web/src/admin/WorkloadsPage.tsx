@@ -8,6 +8,7 @@ import { keys } from "@/api/news";
 import { Ago, Nothing, PageHead, slow, StateMark, Trouble } from "@/look/parts";
 import { lookWords } from "@/look/words";
 import { workPath } from "@/overview/CardDetail";
+import { inPlain } from "@/overview/Said";
 import { useSession } from "@/session/session";
 import { useLanguage, useWords } from "@/words";
 import "./admin.css";
@@ -91,6 +92,7 @@ function Filters({ filters, onSet }: FiltersProps) {
 
 function useColumns(): TableColumnsType<Workload> {
   const say = useWords(adminWords);
+  const { language } = useLanguage();
   return [
     { title: say("name"), width: 140, ellipsis: true, render: (_, one) => <Link to={workPath(one.id, one.kind)} title={`${one.name} ${one.id}`}>{one.name}</Link> },
     { title: say("state"), width: 90, render: (_, one) => <StateMark state={one.state} kind={one.kind} /> },
@@ -99,6 +101,6 @@ function useColumns(): TableColumnsType<Workload> {
     { title: say("cards"), width: 66, align: "right", render: (_, one) => one.cards || "–" },
     { title: say("priority"), width: 70, align: "right", dataIndex: "priority" },
     { title: say("submitted"), width: 100, render: (_, one) => <Ago at={one.submitted_at} /> },
-    { title: say("reason"), width: 300, render: (_, one) => <span className="two-lines" title={one.reason}>{one.reason}</span> },
+    { title: say("reason"), width: 300, render: (_, one) => <span className="two-lines" title={inPlain(one.reason, language)}>{inPlain(one.reason, language)}</span> },
   ];
 }

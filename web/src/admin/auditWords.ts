@@ -38,6 +38,7 @@ export const auditWords = {
   "group.merge": ["merged groups", "合并组"],
   "policy.change": ["changed the policy", "修改策略"],
   "store.backup": ["made a backup", "备份"],
+  "journal.replay": ["looked into the journal", "查看调度日志"],
   via: ["by", "方式"],
   session: ["browser", "浏览器"],
   owner: ["on the server itself", "服务器本机"],

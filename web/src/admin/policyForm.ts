@@ -3,17 +3,18 @@ import { isMap, parseDocument, stringify } from "yaml";
 import type { policyWords } from "./policyWords";
 
 export type Policy = Readonly<Record<string, unknown>>;
-export type Kind = "number" | "part" | "text" | "switch" | "choice" | "list";
+export type Kind = "number" | "part" | "text" | "switch" | "choice" | "first" | "mode" | "list";
 export interface Field {
   path: keyof typeof policyWords;
   kind: Kind;
 }
 
-export const SECTIONS: readonly { title: "ceilings" | "order" | "preempt" | "placement"; fields: readonly Field[] }[] = [
+export const SECTIONS: readonly { title: "ceilings" | "order" | "preempt" | "defragment" | "placement"; fields: readonly Field[] }[] = [
   { title: "ceilings", fields: [{ path: "ceilings.member", kind: "number" }, { path: "ceilings.lead", kind: "number" }, { path: "ceilings.admin", kind: "number" }] },
   {
     title: "order",
     fields: [
+      { path: "order.first", kind: "first" },
       { path: "order.fair_share", kind: "switch" },
       { path: "order.half_life", kind: "text" },
       { path: "order.ahead", kind: "text" },
@@ -21,11 +22,25 @@ export const SECTIONS: readonly { title: "ceilings" | "order" | "preempt" | "pla
       { path: "order.cores_per_card", kind: "number" },
       { path: "order.age_every", kind: "text" },
       { path: "order.age_points", kind: "number" },
+      { path: "order.first_level", kind: "text" },
+      { path: "order.next_level", kind: "number" },
+      { path: "order.levels", kind: "number" },
+      { path: "order.oldest_first", kind: "switch" },
       { path: "order.people", kind: "list" },
     ],
   },
-  { title: "preempt", fields: [{ path: "preempt.enabled", kind: "switch" }, { path: "preempt.for_priority", kind: "switch" }, { path: "preempt.min_run", kind: "text" }] },
-  { title: "placement", fields: [{ path: "backfill", kind: "switch" }, { path: "placing", kind: "choice" }, { path: "servers", kind: "list" }] },
+  { title: "preempt", fields: [{ path: "preempt.enabled", kind: "switch" }, { path: "preempt.for_priority", kind: "switch" }, { path: "preempt.for_turn", kind: "switch" }, { path: "preempt.min_run", kind: "text" }] },
+  {
+    title: "defragment",
+    fields: [
+      { path: "defragment.mode", kind: "mode" },
+      { path: "defragment.after", kind: "text" },
+      { path: "defragment.min_run", kind: "text" },
+      { path: "defragment.max_lost", kind: "text" },
+      { path: "defragment.moves", kind: "number" },
+    ],
+  },
+  { title: "placement", fields: [{ path: "backfill", kind: "switch" }, { path: "keep_for_first", kind: "switch" }, { path: "placing", kind: "choice" }, { path: "servers", kind: "list" }] },
 ];
 
 export function valueAt(policy: Policy, path: string): unknown {

@@ -4,6 +4,7 @@ import { Segmented, Table, type TableColumnsType } from "antd";
 import { Link, useSearchParams } from "react-router-dom";
 import { LinkButton } from "@/look/LinkButton";
 import { Ago, Nothing, PageHead, StateMark, Trouble } from "@/look/parts";
+import { Said } from "@/overview/Said";
 import { useSession } from "@/session/session";
 import { useWords } from "@/words";
 import { type Env, useEnvs } from "./asking";
@@ -26,7 +27,7 @@ function useColumns(everyone: boolean): TableColumnsType<Env> {
       render: (_, env) => (
         <div>
           <StateMark state={env.state} kind="env" />
-          {env.state !== "running" && <div className="quiet env-reason">{env.reason}</div>}
+          {env.state !== "running" && <div className="quiet env-reason"><Said text={env.reason} /></div>}
         </div>
       ),
     },

@@ -1,5 +1,5 @@
 /** What stands around every page: where one can go, who one is, and whether the server is heard. */
-import { AppstoreOutlined, CodeOutlined, DashboardOutlined, LogoutOutlined, MenuOutlined, SettingOutlined, UserOutlined } from "@ant-design/icons";
+import { AppstoreOutlined, BarChartOutlined, CodeOutlined, DashboardOutlined, LogoutOutlined, MenuOutlined, SettingOutlined, UserOutlined } from "@ant-design/icons";
 import { Alert, Button, Drawer, Dropdown, Menu, type MenuProps, Select, Tooltip } from "antd";
 import { type ReactNode, Suspense, useState } from "react";
 import { Link, Outlet, useLocation } from "react-router-dom";
@@ -19,6 +19,7 @@ function usePlaces(): Item[] {
     { key: "/", icon: <DashboardOutlined />, label: to("/", say("overview")) },
     { key: "/envs", icon: <CodeOutlined />, label: to("/envs", say("envs")) },
     { key: "/jobs", icon: <AppstoreOutlined />, label: to("/jobs", say("jobs")) },
+    { key: "/ledger", icon: <BarChartOutlined />, label: to("/ledger", say("ledger")) },
   ];
   const admin = who.user.admin;
   const leads = who.user.memberships.some((one) => one.role === "lead");

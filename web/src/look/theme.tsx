@@ -17,20 +17,20 @@ interface Looking {
 const LookContext = createContext<Looking>({ look: "system", dark: false, choose: () => undefined });
 export const useLook = (): Looking => useContext(LookContext);
 
-// Grounds of notices: those made from our dark inks would be muddy.
-const LIGHT_GROUNDS = { colorWarningBg: "#fff6e5", colorWarningBorder: "#e0b25c", colorErrorBg: "#fff1f0", colorErrorBorder: "#f0a8a0", colorSuccessBg: "#eefaf0", colorSuccessBorder: "#9fd3ab" };
 const DARK = "(prefers-color-scheme: dark)";
+const STILL = "(prefers-reduced-motion: reduce)";
 
-function useSystemDark(): boolean {
-  const [dark, setDark] = useState(() => matchMedia(DARK).matches);
+/** What the system says of the one in front of it, and when it says otherwise. */
+function useMedia(question: string): boolean {
+  const [answer, setAnswer] = useState(() => matchMedia(question).matches);
   useEffect(() => {
-    const query = matchMedia(DARK);
-    const change = () => setDark(query.matches);
+    const query = matchMedia(question);
+    const change = () => setAnswer(query.matches);
     change(); // it may have changed since this page first looked
     query.addEventListener("change", change);
     return () => query.removeEventListener("change", change);
-  }, []);
-  return dark;
+  }, [question]);
+  return answer;
 }
 
 const keptLook = (): Look => {
@@ -40,7 +40,8 @@ const keptLook = (): Look => {
 
 export function LookProvider({ children }: { children: ReactNode }) {
   const [look, setLook] = useState<Look>(keptLook);
-  const systemDark = useSystemDark();
+  const systemDark = useMedia(DARK);
+  const still = useMedia(STILL);
   const dark = look === "dark" || (look === "system" && systemDark);
   const { language } = useLanguage();
   useEffect(() => {
@@ -74,7 +75,6 @@ export function LookProvider({ children }: { children: ReactNode }) {
             colorError: dark ? "#ff7b72" : "#c02b2b",
             colorWarning: dark ? "#f0b145" : "#9a5b00",
             colorSuccess: dark ? "#4cc76a" : "#1a7f37",
-            ...(dark ? {} : LIGHT_GROUNDS),
             colorWarningBg: dark ? "#2b2211" : "#fff7e8",
             colorWarningBorder: dark ? "#6b4e12" : "#f0cf94",
             colorErrorBg: dark ? "#2d1614" : "#fff1f0",
@@ -82,6 +82,7 @@ export function LookProvider({ children }: { children: ReactNode }) {
             colorSuccessBg: dark ? "#12261a" : "#effaf1",
             colorSuccessBorder: dark ? "#2a5a38" : "#b2dfbd",
             borderRadius: 6,
+            motion: !still,
           },
           // White on the primary colour can be read, but not that colour as text on a dark ground.
           components: dark

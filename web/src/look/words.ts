@@ -3,6 +3,7 @@ export const lookWords = {
   overview: ["Overview", "总览"],
   envs: ["Dev environments", "开发环境"],
   jobs: ["Jobs", "任务"],
+  ledger: ["Card time", "卡时去向"],
   admin: ["Administration", "管理"],
   account: ["Account", "账号"],
   users: ["Users", "用户"],

@@ -12,6 +12,7 @@ import { useLanguage, useWords } from "@/words";
 import { type Concern, concerns } from "./attention";
 import type { Board } from "./board";
 import { workPath } from "./CardDetail";
+import { Said } from "./Said";
 import { overviewWords } from "./words";
 
 const MOST_SHOWN = 8;
@@ -85,7 +86,7 @@ function Line({ to, name, what, reason, bad = false }: { to: string; name: strin
   return (
     <li className={bad ? "bad" : undefined}>
       <span><Link to={to}><strong>{name}</strong></Link> {what}</span>
-      {reason && <span className="reason">{reason}</span>}
+      {reason && <span className="reason"><Said text={reason} /></span>}
     </li>
   );
 }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Schemas } from "@/api/client";
+import { moment } from "@/look/parts";
 import { concerns } from "./attention";
 import { type Board, type BoardCard, type BoardNode, colourOf, conditionOf, heatOf, inNameOrder, LIGHT, ownersOf, tally, tonesOf } from "./board";
 import { changedRows, type Picture } from "./draw";
 import { cornerOf, layOut, moved, spotAt } from "./layout";
 import { mineAndOurs } from "./QuotaPanel";
-import { partsOf } from "./Said";
+import { inPlain, instant, partsOf } from "./Said";
 
 const card = (index: number, more: Partial<BoardCard> = {}): BoardCard => ({ index, device: "nvidia", model: "A100", simulated: false, used: 0, trouble: null, work: [], ...more });
 const node = (name: string, cards: BoardCard[], state = "ready"): BoardNode => ({ name, state, cpu: 8, cpu_used: 0, memory: 1, memory_used: 0, labels: {}, cards });
@@ -162,5 +163,8 @@ describe("a sentence of the server", () => {
   it("has commands and ids of work apart from what is plain", () => {
     expect(partsOf("Runs there: b9gt5attxh、q7dar5xre3. Then `yard env start dev2`.")).toEqual(["Runs there: ", "b9gt5attxh", "、", "q7dar5xre3", ". Then ", "`yard env start dev2`", "."]);
     expect(partsOf("It waits for 4 cards.")).toEqual(["It waits for 4 cards."]);
+    expect(partsOf("最晚 2026-11-18 03:36:23 UTC 结束。").map(instant)).toEqual(["", "2026-11-18T03:36:23Z", ""]);
+    expect(instant("2026-99-18 03:36:23 UTC")).toBe("");
+    expect(inPlain("Over by 2026-11-18 03:36:23 UTC, `yard ls`.", "en")).toBe(`Over by ${moment("2026-11-18T03:36:23Z", "en")}, \`yard ls\`.`);
   });
 });

@@ -4,6 +4,7 @@ import { Alert, Button, Input } from "antd";
 import { useState } from "react";
 import { api, asked } from "@/api/client";
 import { slow, Trouble } from "@/look/parts";
+import { Said } from "@/overview/Said";
 import { useWords } from "@/words";
 import { jobWords } from "../words";
 import type { Detail } from "./useJob";
@@ -30,7 +31,7 @@ export function BeforeAsked({ job }: { job: Detail }) {
       </form>
       <div aria-live="polite" style={{ marginTop: 12 }}>
         {ask.error && <Trouble error={ask.error} />}
-        {ask.data && <Alert type="info" showIcon title={title} description={ask.data.rule.words} />}
+        {ask.data && <Alert type="info" showIcon title={title} description={<Said text={ask.data.rule.words} />} />}
       </div>
     </section>
   );

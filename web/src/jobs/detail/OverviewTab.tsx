@@ -1,7 +1,9 @@
 /** What it is, what it asked for, where it runs, and how its attempts went. */
 import { Tag } from "antd";
-import { bytes, Moment, useSpent } from "@/look/parts";
-import { useWords } from "@/words";
+import { bytes, Moment, useNow, useSpent } from "@/look/parts";
+import { Said } from "@/overview/Said";
+import { useLanguage, useWords } from "@/words";
+import { inWords as expectedWords } from "../expected";
 import { jobWords } from "../words";
 import { Facts, PlainTable } from "./Facts";
 import type { Detail } from "./useJob";
@@ -26,6 +28,10 @@ function General({ job }: { job: Detail }) {
   const inWords = useSpent();
   const newest = job.attempts.at(-1);
   const saved = newest?.saved_at;
+  const now = useNow();
+  const { language } = useLanguage();
+  const starts = expectedWords(job.expected_start, now, language, say);
+  const ends = expectedWords(job.expected_end, now, language, say);
   return (
     <section className="surface">
       <Facts
@@ -36,6 +42,8 @@ function General({ job }: { job: Detail }) {
           [say("priority"), job.priority],
           [say("preemptible"), say(job.preemptible ? "yes" : "no")],
           [say("submitted"), <Moment key="at" at={job.submitted_at} />],
+          starts !== "" && [say("expectedStart"), starts],
+          ends !== "" && [say("expectedEnd"), ends],
           job.started_at !== null && [say("started"), <Moment key="at" at={job.started_at} />],
           job.ended_at !== null && [say("ended"), <Moment key="at" at={job.ended_at} />],
           job.exit_code !== null && [say("exitCode"), job.exit_code],
@@ -89,7 +97,7 @@ function Replicas({ job }: { job: Detail }) {
   const head = [say("replica"), say("state"), say("node"), say("cardNumbers"), say("cpu"), say("memory"), say("exitCode"), say("reason")];
   const rows = replicas.slice(0, SHOWN_REPLICAS).map((one) => ({
     key: one.replica,
-    cells: [<code key="name">{one.replica}</code>, isLife(one.state) ? say(`life_${one.state}`) : one.state, one.node, one.cards.join(", ") || "–", one.cpu, bytes(one.memory), one.exit_code ?? "–", one.reason ?? ""],
+    cells: [<code key="name">{one.replica}</code>, isLife(one.state) ? say(`life_${one.state}`) : one.state, one.node, one.cards.join(", ") || "–", one.cpu, bytes(one.memory), one.exit_code ?? "–", <Said key="reason" text={one.reason} />],
   }));
   return (
     <section className="surface">
@@ -104,7 +112,7 @@ function Attempts({ job }: { job: Detail }) {
   const say = useWords(jobWords);
   const rows = job.attempts.toReversed().map((one) => ({
     key: String(one.number),
-    cells: [one.number, <Moment key="at" at={one.started_at ?? one.created_at} />, one.ended_at ? <Moment key="end" at={one.ended_at} /> : say("going"), one.reason ?? ""],
+    cells: [one.number, <Moment key="at" at={one.started_at ?? one.created_at} />, one.ended_at ? <Moment key="end" at={one.ended_at} /> : say("going"), <Said key="reason" text={one.reason} />],
   }));
   return (
     <section className="surface">

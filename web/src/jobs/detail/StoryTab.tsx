@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { api, asked } from "@/api/client";
 import { keys } from "@/api/news";
 import { Moment, StateMark, Trouble } from "@/look/parts";
+import { Said } from "@/overview/Said";
 import { useLanguage, useWords } from "@/words";
 import { jobWords } from "../words";
 import type { Detail } from "./useJob";
@@ -22,7 +23,7 @@ export default function StoryTab({ job }: { job: Detail }) {
         {events.map((event, at) => (
           // oxlint-disable-next-line react/no-array-index-key -- a story only grows; counted from its beginning
           <li key={events.length - at}>
-            <p>{event.message}</p>
+            <p><Said text={event.message} /></p>
             <p className="quiet row" style={{ gap: 12 }}>
               <Moment at={event.at} />
               <StateMark state={event.state} />

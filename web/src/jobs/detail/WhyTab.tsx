@@ -4,9 +4,10 @@ import { Alert, App, Button } from "antd";
 import { Link, useNavigate } from "react-router-dom";
 import { api, asked, type Schemas } from "@/api/client";
 import { keys } from "@/api/news";
-import { slow, Trouble, useTell } from "@/look/parts";
+import { slow, Trouble, useNow, useTell } from "@/look/parts";
 import { Said } from "@/overview/Said";
 import { useLanguage, useWords } from "@/words";
+import { inWords } from "../expected";
 import { newKey } from "../wishes";
 import { jobWords } from "../words";
 import { BeforeAsked } from "./BeforeAsked";
@@ -29,6 +30,7 @@ export default function WhyTab({ job }: { job: Detail }) {
   return (
     <div className="stack">
       <Alert type={waits ? (why.sort === "never" ? "error" : "warning") : "info"} showIcon title={why.sort_words ?? <Said text={why.reason} />} description={waits ? <Said text={why.reason} /> : undefined} />
+      <When why={why} />
       {waits && <Remedies job={job} remedies={why.remedies} />}
       {why.facts.length > 0 && (
         <section className="surface">
@@ -39,6 +41,21 @@ export default function WhyTab({ job }: { job: Detail }) {
       {waits && <Ahead why={why} />}
       <BeforeAsked job={job} />
     </div>
+  );
+}
+
+function When({ why }: { why: Why }) {
+  const say = useWords(jobWords);
+  const { language } = useLanguage();
+  const now = useNow();
+  const starts = inWords(why.expected_start, now, language, say);
+  const told = starts || inWords(why.expected_end, now, language, say);
+  if (!told) return null;
+  return (
+    <section className="surface">
+      <h2>{say(starts ? "expectedStart" : "expectedEnd")}</h2>
+      <p style={{ margin: 0 }}>{told}</p>
+    </section>
   );
 }
 
@@ -87,7 +104,7 @@ function Ahead({ why }: { why: Why }) {
         {why.ahead.map((one) => (
           <li key={one.id}>
             {one.name === null ? say("someJob", { group: one.group }) : <Link to={`/jobs/${one.id}`}>{one.name}</Link>}
-            {one.owner !== null && <span className="quiet"> ({one.owner} · {one.group})</span>}: {one.rule.words}
+            {one.owner !== null && <span className="quiet"> ({one.owner} · {one.group})</span>}: <Said text={one.rule.words} />
           </li>
         ))}
       </ol>}

@@ -1,9 +1,10 @@
 /** Before the click: starts now, or why not, with changes that would start it. */
 import { Alert, Button, Spin } from "antd";
 import type { ReactNode } from "react";
-import { Trouble } from "@/look/parts";
+import { Trouble, useNow } from "@/look/parts";
 import { Said } from "@/overview/Said";
-import { useWords } from "@/words";
+import { useLanguage, useWords } from "@/words";
+import { inWords } from "../expected";
 import { jobWords } from "../words";
 import { besideFields } from "./problems";
 import type { Looked, Outlook } from "./useOutlook";
@@ -48,13 +49,15 @@ export function OutlookCard({ looked, form, change, children }: Props) {
 
 function Told({ outlook }: { outlook: Outlook }) {
   const say = useWords(jobWords);
+  const { language } = useLanguage();
+  const starts = inWords(outlook.expected_start, useNow(), language, say);
   if (outlook.starts) return <Alert type="success" showIcon title={say("outlookStarts", { nodes: outlook.nodes.join(", ") })} />;
   return (
     <Alert
       type={outlook.never ? "error" : "warning"}
       showIcon
       title={say(outlook.never ? "outlookNever" : "outlookWaits")}
-      description={<><Said text={outlook.reason} />{outlook.position > 0 && !outlook.never && <> {say("outlookBehind", { n: outlook.position })}</>}</>}
+      description={<><Said text={outlook.reason} />{outlook.position > 0 && !outlook.never && <> {say("outlookBehind", { n: outlook.position })}</>}{starts && <p style={{ margin: "8px 0 0" }}>{say("expectedStart")}: {starts}</p>}</>}
     />
   );
 }

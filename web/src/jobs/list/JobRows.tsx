@@ -4,7 +4,9 @@ import { memo, type RefObject, useCallback, useEffect, useRef, useState } from "
 import { Link } from "react-router-dom";
 import type { Schemas } from "@/api/client";
 import { moment, StateMark, useAgo, useNow, useSpent } from "@/look/parts";
+import { inPlain } from "@/overview/Said";
 import { type Facts, useLanguage, useWords } from "@/words";
+import { inShort } from "../expected";
 import { hasEnded, isRunning } from "../wishes";
 import { jobWords } from "../words";
 
@@ -100,6 +102,8 @@ interface RowProps {
 type Say = (key: keyof typeof jobWords, facts?: Facts) => string;
 
 const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose, say, language, inWords, ago }: RowProps) {
+  const when = inShort(job.expected_start, "start", now, language, say) || inShort(job.expected_end, "end", now, language, say);
+  const reason = inPlain(job.reason, language);
   return (
     <div className="jobs-row jobs-line" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }}>
       <span role="cell" className="jobs-check">
@@ -111,7 +115,7 @@ const JobRow = memo(function JobRow({ job, index, top, now, chosen, choose, say,
       <span role="cell" className="jobs-cards jobs-number">{job.cards}</span>
       <span role="cell" className="jobs-age quiet"><time dateTime={job.submitted_at} title={moment(job.submitted_at, language)}>{ago((now - Date.parse(job.submitted_at)) / 1000)}</time></span>
       <span role="cell" className="jobs-time quiet">{progress(job, now, say, inWords)}</span>
-      <span role="cell" className="jobs-reason quiet" title={job.reason}>{job.reason}</span>
+      <span role="cell" className="jobs-reason quiet" title={[when, reason].filter(Boolean).join(" · ")}>{when && <>{when} · </>}{reason}</span>
     </div>
   );
 });
