@@ -28,13 +28,17 @@ MAX_FILE_LINES = 600
 GROUND = {"domain"}
 FIRST_FLOOR = {
     *("scheduling", "dialects", "words", "store", "engines", "devices", "files", "images", "metrics", "console"),
+    *("ledger", "journal", "forecast"),
 }
-SECOND_FLOOR = {"world", "access"}
+SECOND_FLOOR = {"world", "access", "rehearsal"}
 MAY_IMPORT: dict[str, set[str]] = {
     "domain": set(),
     **dict.fromkeys(FIRST_FLOOR, GROUND),
     "engines": GROUND | {"devices"},
     **dict.fromkeys(SECOND_FLOOR, GROUND | FIRST_FLOOR),
+    "rehearsal": GROUND | {"scheduling"},
+    "forecast": GROUND | {"scheduling"},
+    "journal": GROUND | {"scheduling", "rehearsal"},
     **dict.fromkeys(("control", "api", "gateway"), GROUND | FIRST_FLOOR | SECOND_FLOOR),
     "sdk": GROUND,
     "cli": GROUND | {"sdk", "words"},
@@ -47,7 +51,7 @@ STANDALONE = {"supervision", "inside"}
 # Lazily, and for a reason: a database is brought back while no server runs that could be asked to.
 MAY_IMPORT_LAZILY = {("cli", "gpuyard.store.restore"), ("cli", "gpuyard.images.toolbox.build")}
 OPEN_TO_ALL = {"gpuyard.__version__"}
-PURE = {"domain", "scheduling", "dialects", "words"}
+PURE = {"domain", "scheduling", "dialects", "words", "ledger", "rehearsal", "forecast"}
 CLIENT = {"domain", "words", "sdk", "cli", "doors", "gpuyard"}
 
 # What a pure room may use: nothing here reads a clock, a disk, a network or a random number.
@@ -55,6 +59,7 @@ PURE_MODULES = {
     *(
         "__future__",
         "abc",
+        "array",
         "bisect",
         "collections",
         "contextlib",
