@@ -16,6 +16,7 @@ from gpuyard.engines.seam import LaunchRequest
 from gpuyard.engines.variables import CONTROL_NODES, card_variables
 
 TOOLBOX, INSIDE = "/opt/yard", "/run/yard/inside"
+PORTER = f"{INSIDE}/porter.py"
 REQUEST, LOG, DOOR, BEACON, WORK, SHIPPED = (
     "/run/yard/request.json",
     "/run/yard/log",

@@ -392,7 +392,7 @@ class ContainerEngine:
             control_nodes=creating.control_nodes(device, cards, there),
             rdma_nodes=tuple(sorted(map(str, RDMA.glob("*")))) if is_host else (),
             network=None if is_host else self._networks.ensure(request.id.workload),
-            command=(*self._python, "-I", "-S", "-E", f"{creating.INSIDE}/porter.py", creating.REQUEST),
+            command=(*self._python, "-I", "-S", "-E", creating.PORTER, creating.REQUEST),
             pids_limit=most_processes(self._options.pids_limit, request.allotment.cpu_milli),
             mark=self._mark,
         )

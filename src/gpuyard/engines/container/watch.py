@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuyard.domain.workload import ReplicaId
+from gpuyard.engines.container.creating import PORTER
 from gpuyard.engines.process.supervision import cgroups, processes, record
 from gpuyard.engines.process.supervision.logbound import LogBound
 
@@ -95,8 +96,12 @@ class Followed:
 
 
 def _listens(pid: int) -> bool:
-    """The first process of a container is deaf to whatever it has not asked for, as it is while it starts."""
+    """The first process of a container is deaf to whatever it has not asked for, as it is while it starts. Before that
+    it is the runtime's own, which does listen, but what it heard is lost when it becomes the porter."""
     try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            if PORTER.encode() not in file.read().split(b"\0"):
+                return False
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             caught = next(line for line in file if line.startswith("SigCgt:"))
     except (OSError, StopIteration):
