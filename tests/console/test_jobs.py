@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.cli.yard import Yard
 from tests.console.visits import Visits
 from tests.platforms import Platform, a_platform
@@ -161,6 +161,24 @@ def test_a_mistake_in_yaml_is_told_at_its_line_and_nothing_is_created(
     page.get_by_role("tab", name=say("Form", "表单")).click()
     expect(page.get_by_label(say("Cards", "加速卡"), exact=True)).to_have_value("many")
     expect(page.locator("#job-cards-hint[role=alert]")).to_be_visible()
+
+
+def test_what_is_being_typed_as_yaml_is_not_lost_when_its_help_comes_late(yard: Platform, ada: Visits) -> None:
+    page, say = ada.page, ada.say
+    held: list[Route] = []
+    page.route("**/api/v1/schema/job.json", lambda route: held.append(route))
+    page.goto(yard.url + "/jobs/new?as=yaml")
+    editor = page.get_by_label(say("Job file", "任务文件"))
+    editor.fill("command: echo ")
+    outlook = page.get_by_label(say("What would happen now", "现在提交会怎样"))
+    expect(outlook).to_contain_text(say("Starts now", "会立即在"))
+    assert held
+    with page.expect_response("**/api/v1/schema/job.json"):
+        held.pop().continue_()
+    page.keyboard.type("hello")
+    expect(editor).to_have_text("command: echo hello")
+    page.keyboard.type("\nca")
+    expect(page.get_by_role("option", name="cards", exact=True)).to_be_visible()  # the help is there
 
 
 def test_many_are_stopped_at_once_and_filters_survive_a_reload(work: Client, ada: Visits, language: str) -> None:

@@ -3,11 +3,11 @@ import { autocompletion, type Completion, type CompletionContext, type Completio
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
-import { EditorState } from "@codemirror/state";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, hoverTooltip } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Problem } from "@/api/client";
 import { useLook } from "@/look/theme";
 import { aboutAt, keysAt, pathAbove, type Schema, valuesAt } from "./help";
@@ -83,11 +83,22 @@ const INKS = HighlightStyle.define([
   { tag: tags.invalid, color: "var(--bad)" },
 ]);
 
+/** What may change while somebody writes. The editor stays: one made anew could lose what was just typed. */
+function changing(schema: Schema, dark: boolean, label: string): Extension {
+  return [
+    EditorView.darkTheme.of(dark),
+    EditorView.contentAttributes.of({ "aria-label": label }),
+    autocompletion({ override: [(context) => complete(context, schema)] }),
+    explain(schema),
+  ];
+}
+
 export default function YamlEditor({ text, write, problems, schema, label }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const told = useRef(write);
   const first = useRef(text);
+  const [part] = useState(() => new Compartment());
   const { dark } = useLook();
   useEffect(() => {
     told.current = write;
@@ -95,7 +106,6 @@ export default function YamlEditor({ text, write, problems, schema, label }: Pro
 
   useEffect(() => {
     if (!box.current) return undefined;
-    const known = schema ?? {};
     const made = new EditorView({
       parent: box.current,
       state: EditorState.create({
@@ -106,10 +116,7 @@ export default function YamlEditor({ text, write, problems, schema, label }: Pro
           lintGutter(),
           COLOURS,
           syntaxHighlighting(INKS),
-          EditorView.darkTheme.of(dark),
-          EditorView.contentAttributes.of({ "aria-label": label }),
-          autocompletion({ override: [(context) => complete(context, known)] }),
-          explain(known),
+          part.of([]),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) told.current(update.state.doc.toString());
           }),
@@ -122,7 +129,11 @@ export default function YamlEditor({ text, write, problems, schema, label }: Pro
       made.destroy();
       view.current = null;
     };
-  }, [schema, dark, label]);
+  }, [part]);
+
+  useEffect(() => {
+    view.current?.dispatch({ effects: part.reconfigure(changing(schema ?? {}, dark, label)) });
+  }, [part, schema, dark, label]);
 
   // A change from outside, such as an offer that was taken.
   useEffect(() => {
@@ -139,8 +150,7 @@ export default function YamlEditor({ text, write, problems, schema, label }: Pro
       return { from, to, severity: "error", message: problem.message };
     });
     now.dispatch(setDiagnostics(now.state, found));
-    // oxlint-disable-next-line react/exhaustive-effect-dependencies -- the editor is made anew with these
-  }, [problems, schema, dark, label]);
+  }, [problems]);
 
   return <div ref={box} className="editor" />;
 }
