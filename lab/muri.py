@@ -283,7 +283,7 @@ def _table(found: Found, *, whole: bool) -> Table:
     told: list[tuple[Cell, ...]] = []
     for (name, trace), one in found.items():
         published = PUBLISHED[BESIDE[name]][trace] if whole else None
-        ratio = round(one.completion / published, 3) if published else None
+        ratio = one.completion / published if published else None
         mine, middle = round(one.completion), round(median(one.completions))
         told.append(
             (trace, name, mine, BESIDE[name], published, ratio, middle, one.preemptions, one.cycles, one.seconds)
