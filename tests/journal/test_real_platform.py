@@ -19,9 +19,11 @@ from tests.postgres import PostgresServer
 from gpuyard import Client
 from gpuyard.cli.processes import is_gone
 from gpuyard.journal.folder import segments
+from gpuyard.journal.frames import MAGIC
 from gpuyard.journal.replay import Asked, replay
 
 SEED = int(os.environ.get("YARD_STORM_SEED", "20261116"))
+HEAD_BYTES = 8  # of a frame: its length and its sum
 UP = ("--engine", "simulated", "--nodes", "2x8")
 
 
@@ -109,10 +111,27 @@ def test_each_decision_over_a_job_is_told_with_its_reason(yard: Yard) -> None:
     lines = [line for line in told.splitlines() if re.match(r"\d{4}-", line)]
     assert "waits" in lines[0]
     assert "starts" in lines[-1]
+    assert "cycles tell of job-2, " in told
+    assert "it has 1 placement, 0 preemptions, " in told
+    assert "它被放置 1 次，被抢占 0 次" in yard.good("replay", "--job", "job-2", YARD_LANG="zh")
+    assert yard.json("replay", "--job", "job-0", "--last", "1")["moments"][0]["what"] == "placed"
     assert third not in yard.good("replay", "--job", first)
     assert "等待" in yard.good("replay", "--job", third, YARD_LANG="zh")
     moments = yard.json("replay", "--job", second)["moments"]
     assert moments[-1]["what"] == "placed"
+
+
+def damage(path: Path, frame: int) -> bytes:
+    """Alter one bit of what this frame holds, and return what the file held before. The last one is the end."""
+    data = path.read_bytes()
+    heads, at = [], len(MAGIC)
+    while at < len(data):
+        heads.append(at)
+        at += HEAD_BYTES + int.from_bytes(data[at : at + 4])
+    altered = bytearray(data)
+    altered[heads[frame] + HEAD_BYTES + 2] ^= 1
+    path.write_bytes(altered)
+    return data
 
 
 def test_a_damaged_journal_is_told_and_the_command_fails(yard: Yard) -> None:
@@ -120,14 +139,42 @@ def test_a_damaged_journal_is_told_and_the_command_fails(yard: Yard) -> None:
         yard.wait_for(id, "succeeded")
     yard.down()
     path = segments(yard.data / "journal")[0].path
-    data = bytearray(path.read_bytes())
-    data[200] ^= 1
-    path.write_bytes(data)
+    whole = damage(path, frame=-2)
     yard.up(*UP)
+    assert "✓ the journal of decisions" in yard.run("doctor").out, "nobody has looked"
     failed = yard.run("replay")
     assert failed.code == 1
-    assert "is damaged from byte" in failed.err
-    assert "损坏" in yard.run("replay", YARD_LANG="zh").err
+    assert re.search(r"is damaged from byte \d+ on and was read up to there$", failed.err, re.MULTILINE)
+    assert failed.out.splitlines()[-1].startswith("what could be read was decided again, to the last bit the same")
+    chinese = yard.run("replay", YARD_LANG="zh")
+    assert re.search(r"损坏，只读到该处$", chinese.err, re.MULTILINE)
+    assert "其余部分无法读出" in chinese.out
+    assert f"damaged: {path.name}" in yard.run("doctor").out
+    assert f"有损坏：{path.name}" in yard.run("doctor", YARD_LANG="zh").out
+    path.write_bytes(whole)
+    assert yard.json("replay")["same"]
+    assert "✓ the journal of decisions" in yard.run("doctor").out
+
+
+def test_what_if_warns_of_a_damaged_journal(yard: Yard, tmp_path: Path) -> None:
+    for id in submit(yard, 2, 0.1):
+        yard.wait_for(id, "succeeded")
+    yard.down()
+    path = segments(yard.data / "journal")[0].path
+    damage(path, frame=-2)
+    yard.up(*UP)
+    document = tmp_path / "other.yaml"
+    document.write_text("backfill: false\n")
+    told = yard.run("what-if", "--policy", str(document))
+    assert "is damaged from byte" in told.err
+    assert "is missing in all numbers below" in told.err
+    assert "不在下面的数字中" in yard.run("what-if", "--policy", str(document), YARD_LANG="zh").err
+    (found,) = yard.json("what-if", "--policy", str(document))["unreadable"]
+    assert (found["segment"], found["torn"]) == (path.name, False)
+    damage(path, frame=0)  # nothing of it can be read any more
+    told = yard.run("what-if", "--policy", str(document))
+    assert "no work of that time" in told.err
+    assert "is damaged from byte" in told.err
 
 
 def test_history_is_rehearsed_under_the_present_and_another_policy(yard: Yard, tmp_path: Path) -> None:

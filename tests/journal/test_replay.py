@@ -135,6 +135,27 @@ def test_what_was_said_of_one_job_is_told_as_it_was(tmp_path: Path) -> None:
     assert report.is_same
 
 
+def test_of_one_job_only_its_own_decisions_are_counted(tmp_path: Path) -> None:
+    keeper = keep(BUSY.world(), 3, tmp_path, cycles=80)
+    crowded = (plan for plan in keeper.plans if plan.placements and len(plan.placements) + len(plan.waiting) > 1)
+    job = next(crowded).placements[0].workload
+    report = replay(tmp_path, Asked(job=job))
+    assert report.placements == sum(one.workload == job for plan in keeper.plans for one in plan.placements)
+    assert report.evictions == sum(one.workload == job for plan in keeper.plans for one in plan.evictions)
+    assert report.reasons == sum(job in plan.waiting for plan in keeper.plans)
+
+
+def test_the_last_cycles_of_a_job_are_the_last_that_tell_of_it(tmp_path: Path) -> None:
+    keeper = keep(BUSY.world(), 3, tmp_path, cycles=150)
+    assert len(segments(tmp_path)) > 5
+    job = next(id for plan in keeper.plans[:20] for id in plan.waiting)
+    whole = replay(tmp_path, Asked(job=job))
+    assert whole.cycles >= 2
+    last = replay(tmp_path, Asked(job=job, last=2))
+    assert (last.cycles, last.last) == (2, whole.last)
+    assert last.moments == whole.moments[-len(last.moments) :]
+
+
 def test_a_spec_that_differs_only_in_what_is_left_out_is_another_one(tmp_path: Path) -> None:
     """Whoever waits with it is told anew, then as now."""
     world = BUSY.world()

@@ -18,6 +18,7 @@ from tests.scheduling.worlds import Rough
 from gpuyard.domain.errors import Conflict, NotFound
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Code
+from gpuyard.journal.folder import segments
 from gpuyard.journal.plain import to_plain
 from gpuyard.journal.running import COMMAND, Runs
 
@@ -52,6 +53,21 @@ def test_history_is_rehearsed_there_as_well(runs: Runs, journal: Path) -> None:
     wait_until(lambda: run.over, 60)
     assert run.problem == ""
     assert run.result["gain_count"] == run.result["lose_count"] == 0
+
+
+def test_what_could_not_be_read_is_remembered_until_it_can_be(runs: Runs, journal: Path) -> None:
+    def replayed() -> None:
+        run = runs.start("ann", "replay", {"folder": str(journal)})
+        wait_until(lambda: run.over, 60)
+
+    path = segments(journal)[0].path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:200] + b"x" * 20 + whole[220:])
+    replayed()
+    assert runs.damaged() == [path.name]
+    path.write_bytes(whole)
+    replayed()
+    assert runs.damaged() == []
 
 
 def test_a_second_one_is_sent_away_until_the_first_is_over(runs: Runs, journal: Path) -> None:

@@ -43,6 +43,7 @@ def journal(caller: Looking) -> Any:
         bytes=sum(segment.size for segment in found),
         since=instant(found[0].begun) if found else None,
         problem=lookback.problem(),
+        damaged=[name for name in lookback.runs.damaged() if name in {segment.path.name for segment in found}],
     )
 
 

@@ -14,7 +14,12 @@ from gpuyard.api.policy_models import PolicyDifference
 class ReplayIn(In):
     since: When | None = None
     until: When | None = None
-    last: int | None = Field(default=None, ge=1, le=10_000_000, description="only the last so many cycles")
+    last: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000_000,
+        description="only the last so many cycles; with `job`, of those that tell of it",
+    )
     job: str | None = Field(
         default=None, min_length=1, max_length=80, description="only cycles that decided over this one: id or name"
     )
@@ -26,6 +31,9 @@ class JournalOut(Out):
     bytes: int
     since: Instant | None = Field(description="the beginning of the oldest segment")
     problem: str = Field(description="why nothing is written now; empty when all is well")
+    damaged: list[str] = Field(
+        description="segments that could not be read to their end when a replay or what-if of this server last did"
+    )
 
 
 class DifferenceOut(Out):
@@ -55,7 +63,7 @@ class MomentOut(Out):
 class ReplayOut(Out):
     same: bool = Field(description="everything was decided again as it was, and nothing is damaged")
     cycles: int
-    placements: int
+    placements: int = Field(description="with `job`: of this one only, as all numbers up to `reasons`")
     evictions: int
     reasons: int = Field(description="told to those that wait")
     first: Instant | None
@@ -111,6 +119,9 @@ class WhatIfOut(Out):
     jobs: int = Field(description="workloads, each once; 0: the journal holds nothing of that time")
     guessed: int = Field(description="jobs that never ran: their run time is a guess")
     lost_cycles: int
+    unreadable: list[UnreadableOut] = Field(
+        description="what only the damaged rest of these tells of is missing in all numbers"
+    )
     changed: list[PolicyDifference] = Field(description="what the other policy has different from the one in force")
     really: ReallyOut = Field(description="as it was, under the policies of that time")
     present: NumbersOut

@@ -117,6 +117,9 @@ def _journal(client: Client) -> Finding:
         return Finding("journal", DOUBTFUL, say("doctor.journal_broken", problem=journal["problem"]))
     if not journal["kept"]:
         return Finding("journal", GOOD, say("doctor.journal_off"))
+    if journal["damaged"]:
+        told = say("doctor.journal_damaged", segments=", ".join(journal["damaged"]))
+        return Finding("journal", DOUBTFUL, told)
     return Finding("journal", GOOD, say("doctor.journal", size=show_bytes(journal["bytes"])))
 
 

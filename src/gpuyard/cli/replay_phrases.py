@@ -23,7 +23,10 @@ REPLAY: dict[str, tuple[str, str]] = {
         "\b\n示例：\n  yard policy show -o yaml > other.yaml    （修改后）\n"
         "  yard what-if --policy other.yaml --since 7d",
     ),
-    "opt.replay_last": ("only the last N cycles", "仅最近 N 轮"),
+    "opt.replay_last": (
+        "only the last N cycles; with --job, of those that tell of it",
+        "仅最近 N 轮；与 --job 同用时，只数涉及该任务的轮次",
+    ),
     "opt.replay_since": (
         "from then on: 2h, 7d, 2026-11-15 or 2026-11-15T08:30",
         "从此时起：2h、7d、2026-11-15 或 2026-11-15T08:30",
@@ -53,6 +56,20 @@ REPLAY: dict[str, tuple[str, str]] = {
         "{evictions:preemption|preemptions}, {reasons:reason|reasons} told",
         "{first} 至 {last} 共 {cycles} 轮：{placements} 次放置，{evictions} 次抢占，{reasons} 次说明原因",
     ),
+    "replay.nothing_of_job": (
+        "nothing was decided over {job} in that time, as far as the journal tells",
+        "调度日志中，这段时间没有关于 {job} 的决定",
+    ),
+    "replay.period_of_job": (
+        "{cycles:cycle tells|cycles tell} of {job}, {first} to {last}: it has {placements:placement|placements}, "
+        "{evictions:preemption|preemptions}, {reasons:reason|reasons} told",
+        "{first} 至 {last} 共 {cycles} 轮涉及 {job}：它被放置 {placements} 次，被抢占 {evictions} 次，"
+        "说明原因 {reasons} 次",
+    ),
+    "replay.same_as_far": (
+        "what could be read was decided again, to the last bit the same; the rest could not be read",
+        "能读出的部分重新决定，结果逐位相同；其余部分无法读出",
+    ),
     "replay.same": ("decided again, to the last bit the same", "重新决定，结果逐位相同"),
     "replay.differs": (
         "{count:decision differs|decisions differ}; the first {shown}:",
@@ -72,9 +89,10 @@ REPLAY: dict[str, tuple[str, str]] = {
         "{segment} 在字节 {at} 处中断：服务在此被终止，或正在写入",
     ),
     "replay.damaged": (
-        "{segment} is damaged from byte {at} on and was read up to there {problem}",
-        "{segment} 从字节 {at} 起损坏，只读到该处 {problem}",
+        "{segment} is damaged from byte {at} on and was read up to there{problem}",
+        "{segment} 从字节 {at} 起损坏，只读到该处{problem}",
     ),
+    "replay.problem": (" ({problem})", "（{problem}）"),
     "replay.failed": ("the replay could not be finished: {problem}", "重放未能完成：{problem}"),
     "replay.what.placement": ("placement", "放置"),
     "replay.what.eviction": ("preemption", "抢占"),
@@ -94,6 +112,10 @@ REPLAY: dict[str, tuple[str, str]] = {
         "the wait of those that never started is counted until the end of that time",
         "从未启动的任务，等待时间算到这段时间结束为止",
     ),
+    "whatif.damaged": (
+        "what only the damaged part tells of is missing in all numbers below",
+        "只记在损坏部分里的内容，不在下面的数字中",
+    ),
     "whatif.row.really": ("as it was", "实际"),
     "whatif.row.present": ("present policy", "当前策略"),
     "whatif.row.other": ("other policy", "另一策略"),
@@ -106,6 +128,11 @@ REPLAY: dict[str, tuple[str, str]] = {
     "doctor.journal_off": (
         "no journal of decisions is kept (journal_megabytes = 0)",
         "未保存调度日志（journal_megabytes = 0）",
+    ),
+    "doctor.journal_damaged": (
+        "the journal of decisions is written, but damaged: {segments} could not be read to the end; only `yard replay` "
+        "and `yard what-if` miss it",
+        "调度日志正常写入，但有损坏：{segments} 无法读到末尾；只影响 `yard replay` 和 `yard what-if`",
     ),
     "doctor.journal_broken": (
         "the journal of decisions is not written: {problem}; work goes on without it",

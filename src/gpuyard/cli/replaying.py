@@ -41,7 +41,7 @@ def replay(last: int | None, since: str | None, until: str | None, job: str | No
     if output == "json":
         print_json(found)
     elif found is not None:
-        _print_replay(found)
+        _print_replay(found, job)
     return 0 if found is None or found["same"] else FAILED
 
 
@@ -57,6 +57,7 @@ def what_if(file: str, since: str | None, until: str | None, output: str) -> Non
         print_json(found)
     elif found is None or not found["jobs"]:
         note(say("whatif.nothing"))
+        _print_unreadable((found or {}).get("unreadable", ()))
     else:
         _print_what_if(found)
 
@@ -107,13 +108,14 @@ def _found(run: Mapping[str, Any], what: str) -> dict[str, Any] | None:
 # --- how it looks -------------------------------------------------------------------------------------------------
 
 
-def _print_replay(found: Mapping[str, Any]) -> None:
+def _print_replay(found: Mapping[str, Any], job: str | None) -> None:
+    of_job = "" if job is None else "_of_job"
     if not found["cycles"]:
-        note(say("replay.nothing"))
+        note(say(f"replay.nothing{of_job}", job=job))
     else:
         numbers = {name: found[name] for name in ("cycles", "placements", "evictions", "reasons")}
         times = {name: local_time(found[name]) for name in ("first", "last")}
-        click.echo(say("replay.period", **numbers, **times))
+        click.echo(say(f"replay.period{of_job}", job=job, **numbers, **times))
     if found["moments"]:
         rows = [[local_time(one["at"]), _word("moment", one["what"]), one["text"]] for one in found["moments"]]
         print_table(["TIME", "WHAT", "REASON"], rows, wrap=True)
@@ -124,15 +126,20 @@ def _print_replay(found: Mapping[str, Any]) -> None:
         print_table(["TIME", "WHAT", "ID", "THEN", "NOW"], rows)
         note(say("replay.versions", versions=", ".join(found["versions"])))
     elif found["cycles"]:
-        click.echo(say("replay.same"))
+        click.echo(say("replay.same" if found["same"] else "replay.same_as_far"))
 
 
 def _print_doubts(found: Mapping[str, Any]) -> None:
     if found["lost_cycles"]:
         note(say("replay.lost", count=found["lost_cycles"]))
-    for one in found["unreadable"]:
+    _print_unreadable(found["unreadable"])
+
+
+def _print_unreadable(unreadable: Sequence[Mapping[str, Any]]) -> None:
+    for one in unreadable:
         key = "replay.torn" if one["torn"] else "replay.damaged"
-        note(say(key, segment=one["segment"], at=one["at"], problem=one["problem"] and f"({one['problem']})"))
+        problem = one["problem"] and say("replay.problem", problem=printable(one["problem"]))
+        note(say(key, segment=one["segment"], at=one["at"], problem=problem))
 
 
 def _difference_row(one: Mapping[str, Any]) -> list[str]:
@@ -155,8 +162,9 @@ def _print_what_if(found: Mapping[str, Any]) -> None:
     )
     if found["guessed"]:
         note(say("whatif.guessed", count=found["guessed"]))
-    if found["lost_cycles"]:
-        note(say("replay.lost", count=found["lost_cycles"]))
+    _print_doubts(found)
+    if any(not one["torn"] for one in found["unreadable"]):
+        note(say("whatif.damaged"))
     rows = [[say("whatif.row.really"), *_waits(found["really"]), *_rest(found["really"])]]
     rows += [
         [say(f"whatif.row.{name}"), *_waits(found[name]["waits"]), *_rest(found[name])] for name in ("present", "other")

@@ -100,6 +100,7 @@ class History:
     ways: list[Way] = field(default_factory=list)
     lost_cycles: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)  # segments, to their end or as far as they could be
     saves: list[float] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     timeline: Timeline = field(default_factory=Timeline)  # as it was; what is true last is true until then
@@ -150,6 +151,8 @@ def read_history(folder: Path, since: float | None, until: float) -> History:
             if frame.now > until:
                 break
             reader.take(frame)
+        else:
+            reader.history.read.append(segment.path.name)
     return reader.done()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from gpuyard.domain.policy import Policy
 from gpuyard.journal.plain import from_plain
 from gpuyard.journal.replay import Asked, Report, replay
-from gpuyard.journal.whatif import nothing, what_if
+from gpuyard.journal.whatif import what_if
 
 NICE = 10  # control and the api come first
 
@@ -29,7 +29,7 @@ def main() -> int:
         Path("/proc/self/oom_score_adj").write_text("1000")
     threading.Thread(target=_end_with_whom_asked, daemon=True).start()
     found = _answer(request)
-    _say({"result": found})
+    _say({"read": found.pop("read"), "result": found})
     return 0
 
 
@@ -38,7 +38,7 @@ def _end_with_whom_asked() -> None:
     os._exit(1)
 
 
-def _answer(request: dict[str, Any]) -> Any:
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
     folder = Path(request["folder"])
     if request["what"] == "replay":
         asked = Asked(
@@ -53,8 +53,7 @@ def _answer(request: dict[str, Any]) -> Any:
         until=request["until"],
         progress=_progress,
     )
-    told_of = found or nothing(request.get("since"), request["until"])
-    return {**asdict(told_of), "changed": request.get("changed", [])}
+    return {**asdict(found), "changed": request.get("changed", [])}
 
 
 def told(report: Report) -> dict[str, Any]:

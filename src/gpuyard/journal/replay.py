@@ -66,6 +66,8 @@ class Moment:
 
 @dataclass
 class Report:
+    """Where one job was asked for, all is counted of that job only: how often it was placed, preempted, told why."""
+
     cycles: int = 0
     placements: int = 0
     evictions: int = 0
@@ -77,6 +79,7 @@ class Report:
     differences: list[Difference] = field(default_factory=list)
     differing: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)  # segments, to their end or as far as they could be
     moments: list[Moment] = field(default_factory=list)
 
     @property
@@ -90,12 +93,14 @@ class Asked:
 
     since: float | None = None
     until: float | None = None
-    last: int | None = None
+    last: int | None = None  # of those that tell of the job, if there is one
     job: str | None = None
     policy: Policy | None = None  # decide by this one instead
 
-    def has(self, at: float) -> bool:
-        return (self.since is None or at >= self.since) and (self.until is None or at <= self.until)
+    def has(self, then: Decided) -> bool:
+        if (self.since is not None and then.now < self.since) or (self.until is not None and then.now > self.until):
+            return False
+        return self.job is None or any(True for _ in _moments_of(self.job, then))
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -158,7 +163,7 @@ def replay(folder: Path, asked: Asked, progress: Progress = lambda done, all: No
 
 def _count(segment: Segment, asked: Asked) -> int:
     frames = read_segment(segment.path, [])
-    return sum(asked.has(event.now) for frame in frames for event in frame.events if isinstance(event, Decided))
+    return sum(asked.has(event) for frame in frames for event in frame.events if isinstance(event, Decided))
 
 
 def _replay(found: Sequence[Segment], asked: Asked, progress: Progress, untold: int = 0) -> Report:
@@ -183,27 +188,25 @@ class _Cycle:
 
 def _cycles(segment: Segment, asked: Asked, report: Report) -> Iterator[_Cycle]:
     stage, version = Stage(asked.policy), ""
+    report.read.append(segment.path.name)
     for frame in read_segment(segment.path, report.unreadable):
         if frame.header is not None:
             version = frame.header.version
             report.lost_cycles += frame.header.lost_cycles
         for event in frame.events:
             now = stage.take(event)
-            if now is not None and isinstance(event, Decided) and asked.has(event.now):
+            if now is not None and isinstance(event, Decided) and asked.has(event):
                 yield _Cycle(event, now, version)
 
 
 def _tell(report: Report, cycle: _Cycle, asked: Asked) -> None:
     then = cycle.then.plan
     if asked.job is not None:
-        moments = list(_moments_of(asked.job, cycle.then))
-        if not moments:
-            return
-        report.moments = (report.moments + moments)[-MOST_OF_A_JOB:]
+        report.moments = (report.moments + list(_moments_of(asked.job, cycle.then)))[-MOST_OF_A_JOB:]
     report.cycles += 1
-    report.placements += len(then.placements)
-    report.evictions += len(then.evictions)
-    report.reasons += len(then.waiting)
+    report.placements += sum(asked.job in (None, one.workload) for one in then.placements)
+    report.evictions += sum(asked.job in (None, one.workload) for one in then.evictions)
+    report.reasons += sum(asked.job in (None, id) for id in then.waiting)
     report.versions.add(cycle.version)
     report.first = cycle.then.now if report.first is None else report.first
     report.last = cycle.then.now

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,7 @@ class Runs:
     def __init__(self, forgotten_after: float = FORGOTTEN_SECONDS) -> None:
         self._forgotten_after = forgotten_after
         self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._damaged: set[str] = set()
         self._lock = threading.Lock()
 
     def start(self, by: str, what: str, request: Mapping[str, Any]) -> Run:
@@ -90,6 +91,12 @@ class Runs:
         if not run.over:
             run.process.kill()
 
+    def damaged(self) -> list[str]:
+        """Segments that could not be read to their end when they were last read here. Nobody looks for them: to read
+        a whole journal takes long."""
+        with self._lock:
+            return sorted(self._damaged)
+
     def close(self) -> None:
         for run in list(self._runs.values()):
             if not run.over:
@@ -126,9 +133,15 @@ class Runs:
             told = json.loads(line)
             if "result" in told:
                 run.result, answered = told["result"], True
+                self._learn(told["read"], run.result["unreadable"])
                 break
             run.done, run.of = told["done"], told["of"]
         if not answered:
             said = process.stderr.read().strip().splitlines()
             run.problem = said[-1] if said else "the replay was ended before it was done"
             log.error("a replay of the journal failed: %s", run.problem)
+
+    def _learn(self, read: Sequence[str], unreadable: Sequence[Mapping[str, Any]]) -> None:
+        with self._lock:
+            self._damaged.difference_update(read)  # one may have been put right meanwhile
+            self._damaged.update(one["segment"] for one in unreadable if not one["torn"])

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from gpuyard.domain.policy import Policy
 from gpuyard.journal.history import History, read_history
+from gpuyard.journal.replay import Unreadable
 from gpuyard.rehearsal import Outcome, Result, Timeline, rehearse
 
 JOBS_TOLD = 10
@@ -70,6 +71,8 @@ class WhatIf:
     jobs: int
     guessed: int  # of how many that never ran the run time is a guess
     lost_cycles: int
+    unreadable: list[Unreadable]  # what only the rest of these tells of is missing here
+    read: list[str]  # segments, to their end or as far as they could be
     really: Really
     present: Numbers
     other: Numbers
@@ -92,11 +95,11 @@ def what_if(
     since: float | None,
     until: float,
     progress: Progress = lambda done, all: None,
-) -> WhatIf | None:
-    """None: the journal holds nothing of that time."""
+) -> WhatIf:
+    """Without any job where the journal holds nothing of that time, or nothing that can be read."""
     history = read_history(folder, since, until)
     if not history.ways:
-        return None
+        return _nothing(history, since, until)
     progress(1, 3)
     before = _rehearsed(history, present)
     progress(2, 3)
@@ -108,6 +111,8 @@ def what_if(
         jobs=len(before.outcomes),
         guessed=history.arrivals()[2],
         lost_cycles=history.lost_cycles,
+        unreadable=history.unreadable,
+        read=history.read,
         really=_really(history),
         present=_numbers(before, history),
         other=_numbers(after, history),
@@ -116,12 +121,21 @@ def what_if(
     return found
 
 
-def nothing(since: float | None, until: float) -> WhatIf:
-    """What is told where the journal holds nothing of that time: nobody came, and nothing is different."""
+def _nothing(history: History, since: float | None, until: float) -> WhatIf:
+    """Nobody came, and nothing is different."""
     none = Numbers(_waits([], 0), None, 0, 0.0, 0)
     begin = min(since, until) if since is not None else until
     return WhatIf(
-        begin, until, jobs=0, guessed=0, lost_cycles=0, really=Really(0, 0.0, 0.0, 0.0, 0), present=none, other=none
+        begin,
+        until,
+        jobs=0,
+        guessed=0,
+        lost_cycles=0,
+        unreadable=history.unreadable,
+        read=history.read,
+        really=Really(0, 0.0, 0.0, 0.0, 0),
+        present=none,
+        other=none,
     )
 
 
