@@ -69,6 +69,7 @@ def test_only_the_hours_asked_for_are_told(server: Yard) -> None:
     told = ask(server, since=since, until=until)
     assert told["total"]["capacity"] == 9000 * 2 * HOUR
     assert (told["since"], told["until"]) == (instant(hour - 3 * HOUR), until)
+    assert (told["asked_since"], told["asked_until"]) == (since, until)
 
 
 def test_the_buckets_come_in_the_order_in_which_capacity_is_lost(server: Yard) -> None:

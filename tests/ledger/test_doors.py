@@ -111,6 +111,24 @@ def test_the_command_prints_a_waterfall_and_a_table(platform: Platform, language
     assert bars[0].strip() == "█" * 40, "the capacity is the whole width"
 
 
+def test_more_than_was_asked_for_is_said_to_be_more(platform: Platform) -> None:
+    wait_until(lambda: total(ledger(platform)) > 0, 30)
+    now = datetime.now(UTC)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    part = ("--since", (hour + (now - hour) / 3).isoformat(), "--until", (hour + (now - hour) / 2).isoformat())
+    assert "this is more than" in platform.run("ledger", *part).err
+    assert "以上范围更大" in platform.run("ledger", *part, YARD_LANG="zh").err
+    told = platform.json("ledger", *part)
+    assert told["since"] < told["asked_since"] < told["asked_until"] < told["until"]
+    for whole in ((), ("--since", hour.isoformat())):
+        assert "this is more than" not in platform.run("ledger", *whole).err
+
+
+def test_both_ends_are_said_to_be_full_hours(platform: Platform) -> None:
+    assert " ".join(platform.good("ledger", "--help").split()).count("full hours, and full days") == 2
+    assert "".join(platform.good("ledger", "--help", YARD_LANG="zh").split()).count("按整小时计") == 2
+
+
 def test_a_time_before_there_was_anything_has_no_cards(platform: Platform) -> None:
     told = platform.run("ledger", "--since", "2020-01-01", "--until", "2020-02-01")
     assert (told.code, told.out, "no cards" in told.err) == (0, "", True)

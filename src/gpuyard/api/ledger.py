@@ -39,6 +39,8 @@ def ledger(
     return LedgerOut(
         since=views.instant(told.since / 1000),
         until=views.instant(told.until / 1000),
+        asked_since=views.instant(begun / 1000),
+        asked_until=views.instant(over / 1000),
         by=by,
         total=LedgerSums(**_sums(told.total)),
         items=[LedgerLine(name=name, **_sums(amounts)) for name, amounts in told.lines.items()],

@@ -25,6 +25,8 @@ class LedgerLine(LedgerSums):
 class LedgerOut(Out):
     since: Instant = Field(description="what is covered: full hours, and full days (UTC) once a week old")
     until: Instant
+    asked_since: Instant = Field(description="what was asked for; more may be covered than that")
+    asked_until: Instant
     by: By
     total: LedgerSums
     items: list[LedgerLine]

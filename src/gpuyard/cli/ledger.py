@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import click
@@ -32,6 +33,7 @@ def ledger(since: str | None, until: str | None, by: str, output: str) -> None:
         note(say("ledger.none"))
     else:
         _print_waterfall(found)
+        _print_wider(found, since is not None, until is not None)
         click.echo()
         rows = [_row(line, found["total"]["capacity"]) for line in found["items"]]
         print_table([_HEADINGS[by], "CARD-HOURS", *_SHARE_HEADINGS], _to_the_right(rows), whole=1)
@@ -52,6 +54,18 @@ def _print_waterfall(found: Mapping[str, Any]) -> None:
     print_table(["", "CARD-HOURS", "SHARE", ""], _to_the_right(rows, last=3), whole=3)
     if total["untold"]:
         note(say("ledger.untold", share=_share(total["untold"], max(1, total["buckets"]["used"]))))
+
+
+def _print_wider(found: Mapping[str, Any], since: bool, until: bool) -> None:
+    """More is told than was asked for. Who named no time does not mind."""
+    earlier = since and _at(found["since"]) < _at(found["asked_since"])
+    if earlier or (until and _at(found["until"]) > _at(found["asked_until"])):
+        times = {name: local_time(found[f"asked_{name}"]) for name in ("since", "until")}
+        note(say("ledger.wider", **times))
+
+
+def _at(told: str) -> datetime:
+    return datetime.fromisoformat(told)
 
 
 def _to_the_right(rows: list[list[str]], last: int | None = None) -> list[list[str]]:

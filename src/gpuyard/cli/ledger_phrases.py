@@ -23,11 +23,18 @@ LEDGER: dict[str, tuple[str, str]] = {
         "from then on: 7d is a week ago, or a date (usual: 7d); full hours, and full days once a week old",
         "起始时间：7d 表示一周前，也可写日期（默认 7d）；按整小时计，一周以前按整天计",
     ),
-    "opt.ledger_until": ("up to then (usual: now)", "截止时间（默认：现在）"),
+    "opt.ledger_until": (
+        "up to then (usual: now); full hours, and full days once a week old",
+        "截止时间（默认：现在）；按整小时计，一周以前按整天计",
+    ),
     "opt.ledger_by": ("what the lines are told apart by (usual: day, in UTC)", "按什么分行（默认：day，按 UTC 日期）"),
     "ledger.period": (
         "{since} to {until}: {hours} card-hours",
         "{since} 至 {until}：共 {hours} 卡时",
+    ),
+    "ledger.wider": (
+        "this is more than {since} to {until}: what is kept are full hours, and full days once a week old (UTC)",
+        "所查的是 {since} 至 {until}，以上范围更大：账目按整小时记录，一周以前按整天（UTC）",
     ),
     "ledger.untold": (
         "of what is used, {share} was not measured: the devices did not tell, or it had only begun",
