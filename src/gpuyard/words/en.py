@@ -141,9 +141,6 @@ SENTENCES: Mapping[Code, Template] = {
         "be done again."
     ),
     Code.ADOPTED: "The server was restarted; the work went on undisturbed[ (attempt {attempt})].",
-    Code.IMAGE_NOT_USED: (
-        "The image {image} is noted but not used: the {engine} engine runs commands directly on the machine."
-    ),
     Code.CARDS_SIMULATED: _cards_simulated,
     Code.SUCCEEDED: "Finished well.",
     Code.ROLE_COMPLETED: "All of `{role}` has finished well, and with it the job; the rest is stopped.",
@@ -201,10 +198,6 @@ SENTENCES: Mapping[Code, Template] = {
         "Start it as root to have several."
     ),
     Code.ENGINE_CANNOT: "The {engine} engine cannot do this[: {what:noun}].",
-    Code.IMAGE_REFUSED: (
-        "The {engine} engine runs work directly on the machine and cannot use the image {image}. Leave `image` out, or "
-        "have the server run containers (`yard doctor` says what that needs)."
-    ),
     Code.BUSY_STORE: "The database is busy[ since {seconds:seconds}]. Nothing was changed; try again.",
     Code.STORE_FULL: "The server's disk is full. Nothing was changed. Make room, or ask an admin to.",
     Code.STORE_CORRUPT: (

@@ -28,7 +28,25 @@ def _container_failed(facts: Facts) -> str:
     return "It could not be started[ ({replica})]: " + why.get(str(facts.get("why")), other) + "."
 
 
+def _image_not_used(facts: Facts) -> str:
+    noted = "The image {image} is noted but not used: the {engine} engine"
+    if facts.get("engine") == "simulated":
+        return f"{noted} runs nothing, it only plays what would happen."
+    return f"{noted} runs commands directly on the machine."
+
+
+def _image_refused(facts: Facts) -> str:
+    if facts.get("engine") == "simulated":
+        return "The {engine} engine runs nothing and cannot use the image {image}. Leave `image` out."
+    return (
+        "The {engine} engine runs work directly on the machine and cannot use the image {image}. Leave `image` out, or "
+        "have the server run containers (`yard doctor` says what that needs)."
+    )
+
+
 IMAGES: Mapping[Code, Template] = {
+    Code.IMAGE_NOT_USED: _image_not_used,
+    Code.IMAGE_REFUSED: _image_refused,
     Code.REGISTRY_REFUSED: (
         "The registry {registry} may not be asked for the image {image}[; these may: {allowed:list}]. Take an image "
         "from one of them or from `yard image ls`, or ask an admin to add it to `registries` in settings.toml."

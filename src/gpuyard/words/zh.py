@@ -118,7 +118,6 @@ SENTENCES: Mapping[Code, Template] = {
     ),
     Code.SAVED_IN_TIME: "它在让位时保存了工作[（第 {step} 步）]：最多只需重做 {lost_seconds:rough}的工作。",
     Code.ADOPTED: "服务重启过，任务没有受影响，继续运行[（第 {attempt} 次运行）]。",
-    Code.IMAGE_NOT_USED: "镜像 {image} 只作记录，没有使用：{engine} 引擎直接在机器上运行命令。",
     Code.CARDS_SIMULATED: "这 {cards} 张卡是模拟的，不会真正计算。",
     Code.SUCCEEDED: "运行成功。",
     Code.ROLE_COMPLETED: "`{role}` 已全部运行成功，整个任务随之完成，其余部分停止。",
@@ -165,10 +164,6 @@ SENTENCES: Mapping[Code, Template] = {
         "这个服务不是以 root 启动的，所有任务都会用同一个系统用户运行，所以只能有一个用户。需要多个用户请以 root 启动。"
     ),
     Code.ENGINE_CANNOT: "{engine} 引擎做不到[：{what:noun}]。",
-    Code.IMAGE_REFUSED: (
-        "{engine} 引擎直接在机器上运行任务，不能使用镜像 {image}。请去掉 `image`，"
-        "或者让服务以容器方式运行（`yard doctor` 会说明需要什么）。"
-    ),
     Code.BUSY_STORE: "数据库繁忙[，等了 {seconds:seconds}仍未成功]。没有做任何改动，请稍后再试。",
     Code.STORE_FULL: "服务器磁盘已满，没有做任何改动。请清理空间，或联系管理员。",
     Code.STORE_CORRUPT: "数据库[ {path} ]已损坏[（{detail}）]，没有做任何改动。请恢复最近的备份[：`{command}`]。",

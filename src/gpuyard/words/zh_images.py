@@ -28,7 +28,25 @@ def _container_failed(facts: Facts) -> str:
     return "没能启动[（{replica}）]：" + why.get(str(facts.get("why")), other) + "。"
 
 
+def _image_not_used(facts: Facts) -> str:
+    noted = "镜像 {image} 只作记录，没有使用：{engine} 引擎"
+    if facts.get("engine") == "simulated":
+        return f"{noted}什么也不运行，只模拟经过。"
+    return f"{noted}直接在机器上运行命令。"
+
+
+def _image_refused(facts: Facts) -> str:
+    if facts.get("engine") == "simulated":
+        return "{engine} 引擎什么也不运行，不能使用镜像 {image}。请去掉 `image`。"
+    return (
+        "{engine} 引擎直接在机器上运行任务，不能使用镜像 {image}。请去掉 `image`，"
+        "或者让服务以容器方式运行（`yard doctor` 会说明需要什么）。"
+    )
+
+
 IMAGES: Mapping[Code, Template] = {
+    Code.IMAGE_NOT_USED: _image_not_used,
+    Code.IMAGE_REFUSED: _image_refused,
     Code.REGISTRY_REFUSED: (
         "不允许从镜像仓库 {registry} 拉取镜像 {image}[；允许的仓库：{allowed:list}]。请改用这些仓库或 `yard image ls` "
         "中的镜像，或请管理员把它写进 settings.toml 的 `registries`。"
