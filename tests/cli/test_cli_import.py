@@ -100,6 +100,25 @@ def test_what_cannot_be_read_fails_in_words(simulated: Yard, arguments: tuple[st
     assert done.out == ""
 
 
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        (
+            "en",
+            "This cannot be taken, line 15: `spec.tasks[0].template.spec.containers[0].image`: it must not be empty.",
+        ),
+        ("zh", "无法接受，第 15 行：`spec.tasks[0].template.spec.containers[0].image`：不能为空。"),
+    ],
+)
+def test_what_is_refused_is_told_in_words_of_ours(simulated: Yard, language: str, told: str) -> None:
+    without_image = VOLCANO.replace("              image: debian:12\n", "")
+    done = simulated.run("import", "-", stdin=without_image, YARD_LANG=language)
+    assert told in done.err
+    assert "webhook" not in done.err
+    nowhere = simulated.run("import", "-", stdin=VOLCANO.replace("  minAvailable: 1", "  queue: No.Such"))
+    assert "there is no group `No.Such` here that you may use" in nowhere.err
+
+
 def test_work_taken_off_the_list_is_stopped_and_shown_on_request(simulated: Yard) -> None:
     id = simulated.good("run", "--detach", "--name", "off", "--env", "YARD_SIM_SECONDS=3600", "--", "train")
     assert id in simulated.run("rm", "off").err

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from gpuyard import words
 from gpuyard.dialects import native
 from gpuyard.dialects.brought import Brought, guess
 from gpuyard.dialects.volcano.reading import read
@@ -289,47 +291,47 @@ def test_plugins_bring_along_what_they_need() -> None:
     assert plugins({"env": None, "svc": []}) == {"env": [], "svc": []}
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (job({"tasks": []}), "No task specified in job spec"),
-        (job({"minAvailable": 3}), "job 'minAvailable' should not be greater than total replicas in tasks;"),
-        (job({"minAvailable": -1}), "job 'minAvailable' must be >= 0."),
-        (job({"maxRetry": -1}), "'maxRetry' cannot be less than zero."),
-        (job({"ttlSecondsAfterFinished": -1}), "'ttlSecondsAfterFinished' cannot be less than zero."),
-        (job({"plugins": {"gpu-share": []}}), "unable to find job plugin: gpu-share;"),
-        (job({"plugins": {"mpi": []}}), "The specified mpi master task was not found"),
-        (job({"queue": "No.Such"}), 'unable to find job queue: queues.scheduling.volcano.sh "No.Such" not found;'),
-        (job({"volumes": [{"volumeClaimName": "a"}]}), "mountPath is required;"),
-        (job({"volumes": [{"mountPath": "/a"}, {"mountPath": "/a"}]}), "duplicated mountPath: /a;"),
-        (job(name="Worker"), "a DNS-1123 label must consist of"),
-        (job(replicas=-1), "'replicas' < 0 in task: worker, job: j;"),
-        (job(minAvailable=3), "'minAvailable' is greater than 'replicas' in task: worker"),
-        (job(template={}), "spec.task[0].template.spec.containers: Required value."),
-        (pod({"image": None}), "spec.task[0].template.spec.containers[0].image: Required value."),
-        (pod(activeDeadlineSeconds=-1), "activeDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0"),
-        (job({"policies": [{"event": "Sneeze", "action": "RestartJob"}]}), '"Sneeze": invalid policy event'),
-        (job({"policies": [{"event": "PodFailed", "action": "Dance"}]}), '"Dance": invalid policy action'),
-        (
-            job({"policies": [{"event": "PodFailed", "exitCode": 1, "action": "AbortJob"}]}),
-            "must not specify event and exitCode simultaneously",
-        ),
-        (job({"policies": [{"action": "AbortJob"}]}), "either event and exitCode should be specified"),
-        (job({"policies": [{"exitCode": 0, "action": "AbortJob"}]}), "0 is not a valid error code"),
-        (
-            job({"policies": [{"event": event, "action": "AbortJob"} for event in ("*", "PodFailed")]}),
-            "if there's * here, no other policy should be here",
-        ),
-        (
-            job({"policies": [{"event": "PodFailed", "action": action} for action in ("AbortJob", "RestartJob")]}),
-            "duplicate event PodFailed  across different policy",
-        ),
-    ],
-)
-def test_what_admission_denies_is_denied_in_its_words(data: dict[str, Any], words: str) -> None:
+DENIED: list[tuple[dict[str, Any], str]] = [
+    (job({"tasks": []}), "No task specified in job spec"),
+    (job({"minAvailable": 3}), "job 'minAvailable' should not be greater than total replicas in tasks;"),
+    (job({"minAvailable": -1}), "job 'minAvailable' must be >= 0."),
+    (job({"maxRetry": -1}), "'maxRetry' cannot be less than zero."),
+    (job({"ttlSecondsAfterFinished": -1}), "'ttlSecondsAfterFinished' cannot be less than zero."),
+    (job({"plugins": {"gpu-share": []}}), "unable to find job plugin: gpu-share;"),
+    (job({"plugins": {"mpi": []}}), "The specified mpi master task was not found"),
+    (job({"queue": "No.Such"}), 'unable to find job queue: queues.scheduling.volcano.sh "No.Such" not found;'),
+    (job({"volumes": [{"volumeClaimName": "a"}]}), "mountPath is required;"),
+    (job({"volumes": [{"mountPath": "/a"}, {"mountPath": "/a"}]}), "duplicated mountPath: /a;"),
+    (job(name="Worker"), "a DNS-1123 label must consist of"),
+    (job(replicas=-1), "'replicas' < 0 in task: worker, job: j;"),
+    (job(minAvailable=3), "'minAvailable' is greater than 'replicas' in task: worker"),
+    (job(template={}), "spec.task[0].template.spec.containers: Required value."),
+    (pod({"image": None}), "spec.task[0].template.spec.containers[0].image: Required value."),
+    (pod(activeDeadlineSeconds=-1), "activeDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0"),
+    (job({"policies": [{"event": "Sneeze", "action": "RestartJob"}]}), '"Sneeze": invalid policy event'),
+    (job({"policies": [{"event": "PodFailed", "action": "Dance"}]}), '"Dance": invalid policy action'),
+    (
+        job({"policies": [{"event": "PodFailed", "exitCode": 1, "action": "AbortJob"}]}),
+        "must not specify event and exitCode simultaneously",
+    ),
+    (job({"policies": [{"action": "AbortJob"}]}), "either event and exitCode should be specified"),
+    (job({"policies": [{"exitCode": 0, "action": "AbortJob"}]}), "0 is not a valid error code"),
+    (
+        job({"policies": [{"event": event, "action": "AbortJob"} for event in ("*", "PodFailed")]}),
+        "if there's * here, no other policy should be here",
+    ),
+    (
+        job({"policies": [{"event": "PodFailed", "action": action} for action in ("AbortJob", "RestartJob")]}),
+        "duplicate event PodFailed  across different policy",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "says"), DENIED)
+def test_what_admission_denies_is_denied_in_its_words(data: dict[str, Any], says: str) -> None:
     told = denied(data)
     assert told.startswith('admission webhook "validatejob.volcano.sh" denied the request: ')
-    assert words in told
+    assert says in told
 
 
 def test_two_tasks_of_one_name_are_denied() -> None:
@@ -338,22 +340,42 @@ def test_two_tasks_of_one_name_are_denied() -> None:
     assert denied(data).endswith("duplicated task name worker;")
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (job() | {"kind": "Queue"}, 'no matches for kind "Queue"'),
-        (job() | {"apiVersion": "batch/v1"}, 'no matches for kind "Job" in version "batch/v1"'),
-        (pod(initContainers=[{"name": "i"}]), "initContainers are not run here"),
-        (job(template={"spec": {"containers": [{}, {}]}}), "2 containers: one is run per pod here"),
-        (pod({"command": None}), "a command is needed"),
-        (pod({"resources": {"limits": {"cpu": "lots"}}}), "quantities must match the regular expression"),
-        (pod({"resources": {"limits": {"amd.com/gpu": 1}}}), "Insufficient amd.com/gpu"),
-        (job(replicas="many"), "cannot unmarshal string into Go struct field Job.spec.tasks.replicas of type int32"),
-        (job({"tasks": {"a": 1}}), "cannot unmarshal object into Go struct field Job.spec.tasks of type"),
-    ],
-)
-def test_what_cannot_be_run_is_refused_in_words(data: dict[str, Any], words: str) -> None:
-    assert words in denied(data)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (job() | {"kind": "Queue"}, 'no matches for kind "Queue"'),
+    (job() | {"apiVersion": "batch/v1"}, 'no matches for kind "Job" in version "batch/v1"'),
+    (pod(initContainers=[{"name": "i"}]), "initContainers are not run here"),
+    (job(template={"spec": {"containers": [{}, {}]}}), "2 containers: one is run per pod here"),
+    (pod({"command": None}), "a command is needed"),
+    (pod({"resources": {"limits": {"cpu": "lots"}}}), "quantities must match the regular expression"),
+    (pod({"resources": {"limits": {"amd.com/gpu": 1}}}), "Insufficient amd.com/gpu"),
+    (job(replicas="many"), "cannot unmarshal string into Go struct field Job.spec.tasks.replicas of type int32"),
+    (job({"tasks": {"a": 1}}), "cannot unmarshal object into Go struct field Job.spec.tasks of type"),
+]
+
+
+@pytest.mark.parametrize(("data", "says"), REFUSED)
+def test_what_cannot_be_run_is_refused_in_words(data: dict[str, Any], says: str) -> None:
+    assert says in denied(data)
+
+
+@pytest.mark.parametrize("data", [data for data, _ in (*DENIED, *REFUSED)])
+def test_who_asks_with_a_program_of_ours_is_told_in_words_of_ours(data: dict[str, Any]) -> None:
+    with pytest.raises(BadInput) as caught:
+        read(json.dumps(data, indent=1))
+    (reason,) = caught.value.problems
+    english, chinese = words.say(reason, "en"), words.say(reason, "zh")
+    assert english.startswith("This cannot be taken, line ")
+    assert re.search(r"[\u4e00-\u9fff]", chinese.removeprefix("无法接受，第 ").partition("：")[2])
+    for told in (english, chinese):
+        assert reason.facts["text"] not in told
+        assert not re.search(r"webhook|Go struct|regular expression|door\.|\?$|`\?`", told), told
+
+
+def test_what_is_no_yaml_is_told_in_words_of_ours_too() -> None:
+    with pytest.raises(BadInput) as caught:
+        read("jobname: 'a\n")
+    told = words.say(caught.value.reason, "en")
+    assert told == "This cannot be taken, line 1, column 10: a quote is opened and never closed."
 
 
 def test_a_job_needs_a_name() -> None:

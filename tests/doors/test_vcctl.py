@@ -149,6 +149,13 @@ def test_run_makes_a_job_of_flags(vcctl: Vcctl) -> None:
     assert (row["Phase"], row["Replicas"], row["Min"], row["Succeeded"]) == ("Completed", "2", "2", "2")
 
 
+def test_a_note_about_flags_speaks_of_no_line(vcctl: Vcctl) -> None:
+    made = vcctl.run("job", "run", "-N", "noted", "-r", "2", "-R", "", "-L", "cpu=100m,memory=64Mi")
+    assert "`spec.minAvailable` is not used here" in made.err
+    assert "Line" not in made.err
+    vcctl.wait_for("noted")
+
+
 def test_words_after_two_dashes_are_the_command_of_a_run(vcctl: Vcctl) -> None:
     limits = ("-R", "", "-L", "cpu=100m,memory=64Mi")
     assert vcctl.good("job", "run", "-N", "said", "-i", "any", *limits, "--", "echo", "a b")

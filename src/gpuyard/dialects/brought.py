@@ -46,9 +46,11 @@ class Brought:
         return tuple(sorted(told, key=lambda reason: int(reason.facts.get("line") or 0)))
 
 
-def refused(text: str, line: int | None = None) -> BadInput:
-    """The file cannot be meant; `text` says so as that system would, word for word where its words are known."""
-    return BadInput(Reason(Code.DOOR_REFUSED, {"text": text} | ({"line": line} if line else {})))
+def refused(text: str, line: int | None = None, problem: str = "", **facts: Any) -> BadInput:
+    """The file cannot be meant; `text` says so as that system would, word for word where its words are known.
+    `problem` (of `Problem`, or door.problem.*) with its facts is the same for who asks with a program of ours."""
+    told = {"line": line, "problem": str(problem), **facts}
+    return BadInput(Reason(Code.DOOR_REFUSED, {"text": text} | {name: fact for name, fact in told.items() if fact}))
 
 
 Reader = Callable[[str], Brought]

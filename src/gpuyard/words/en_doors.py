@@ -1,14 +1,61 @@
-"""English for files of other systems and what their programs do. What they refuse is told in their own words."""
+"""English for files of other systems. What their own programs refuse they tell in their own words, from the facts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gpuyard.domain.reasons import Code
-from gpuyard.words.language import Template
+from gpuyard.words.language import Facts, Template
+
+# What is wrong with a file, for those who read it with a program of ours. What else can be wrong is a `Problem`.
+DOOR_PROBLEMS: Mapping[str, str] = {
+    "door.problem.no_task": "it has no task; a job needs at least one with replicas",
+    "door.problem.min_of_job": "it is more than all tasks together have replicas",
+    "door.problem.min_of_task": "it is more than the task has replicas",
+    "door.problem.plugin": "there is no such plugin here; there are {allowed:list}",
+    "door.problem.mpi_task": "it needs a task as its {value}, and there is none of that name",
+    "door.problem.negative": "it cannot be less than 0",
+    "door.problem.queue": "there is no group `{value}` here that you may use; a queue is a group",
+    "door.problem.task_name": (
+        "expected at most 63 small letters, digits and `-`, beginning and ending with a letter or digit"
+    ),
+    "door.problem.job_name": (
+        "expected at most 63 small letters, digits, `-` and `.`, beginning and ending with a letter or digit"
+    ),
+    "door.problem.port_name": "expected at most 15 letters, digits and `-`, with at least one letter",
+    "door.problem.no_container": "it has no container; write one with an image and a command",
+    "door.problem.containers": (
+        "there are {count} containers, and one is run per pod here; make the others tasks of their own"
+    ),
+    "door.problem.init_containers": "they are not run here; do it first in the command",
+    "door.problem.no_command": "a command is needed, because what an image runs by itself is not run here",
+    "door.problem.policy_star": "`*` is every event; beside it there can be no other policy",
+    "door.problem.policy_both": "it has an `event` and an `exitCode`; keep one of them",
+    "door.problem.policy_neither": "it needs an `event` or an `exitCode`",
+    "door.problem.policy_zero": "exit code 0 is no failure; write another one",
+    "door.problem.policy_twice": "`{value}` is there in two policies; keep one of them",
+    "door.problem.kind": "`{value}` is not a job; a job is `kind: Job` of `apiVersion: batch.volcano.sh/v1alpha1`",
+    "door.problem.too_many": "there are too many (at most {tasks} tasks, and {replicas} replicas in all)",
+    "door.problem.resource": "nothing here is called so; there are {allowed:list}",
+    "door.problem.quantity": "expected an amount like `500m`, `2`, `1024Mi` or `16Gi`",
+    "door.problem.too_few_bytes": (
+        "that is {count} bytes, too little for anything; write a unit, like `1024Mi` or `16Gi`"
+    ),
+    "door.problem.too_much": "that is more than any machine has",
+    "door.problem.unknown_field": "it is not known; did you mean `{nearest}`?",
+}
+
+
+def _refused(facts: Facts) -> str:
+    """That system's own words where nothing else is known: they are no language of ours."""
+    where, problem = "This cannot be taken[, line {line}][, column {column}]: ", facts.get("problem")
+    if not problem:
+        return where + "{text}"
+    return where + "[`{field}`: ]" + DOOR_PROBLEMS.get(str(problem), "{problem:problem}") + "."
+
 
 DOORS: Mapping[Code, Template] = {
-    Code.DOOR_REFUSED: "This cannot be taken[, line {line}][, column {column}]: {text}",
+    Code.DOOR_REFUSED: _refused,
     Code.NAME_TAKEN: (
         "There is already a job called `{name}` that has not ended[ ({id})]. Choose another name, or stop that one "
         "first[: `yard stop {id}`]."

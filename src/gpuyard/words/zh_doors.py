@@ -1,14 +1,52 @@
-"""来自其他系统的作业文件的中文说明。被拒绝的内容用那个系统自己的话来说。"""
+"""来自其他系统的作业文件的中文说明。那些系统自己的程序拒绝时，用它们自己的话来说。"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gpuyard.domain.reasons import Code
-from gpuyard.words.language import Template
+from gpuyard.words.language import Facts, Template
+
+DOOR_PROBLEMS: Mapping[str, str] = {
+    "door.problem.no_task": "没有 task；至少需要一个有副本的 task",
+    "door.problem.min_of_job": "大于所有 task 的副本总数",
+    "door.problem.min_of_task": "大于该 task 的副本数",
+    "door.problem.plugin": "这里没有这个插件；可用的有 {allowed:list}",
+    "door.problem.mpi_task": "需要一个作为 {value} 的 task，但没有这个名称的 task",
+    "door.problem.negative": "不能小于 0",
+    "door.problem.queue": "没有你可以使用的组 `{value}`；队列就是组",
+    "door.problem.task_name": "最多 63 个小写字母、数字和 `-`，以字母或数字开头和结尾",
+    "door.problem.job_name": "最多 63 个小写字母、数字、`-` 和 `.`，以字母或数字开头和结尾",
+    "door.problem.port_name": "最多 15 个字母、数字和 `-`，至少有一个字母",
+    "door.problem.no_container": "没有容器；请写一个，并写明镜像和命令",
+    "door.problem.containers": "写了 {count} 个容器，这里每个 Pod 只运行一个；请把其余的写成单独的 task",
+    "door.problem.init_containers": "这里不会运行；请放在命令的开头执行",
+    "door.problem.no_command": "必须写命令，因为这里不会运行镜像自带的命令",
+    "door.problem.policy_star": "`*` 表示所有事件，不能再有其他策略",
+    "door.problem.policy_both": "同时写了 `event` 和 `exitCode`，请只保留一个",
+    "door.problem.policy_neither": "需要写 `event` 或 `exitCode`",
+    "door.problem.policy_zero": "退出码 0 不是失败，请写别的退出码",
+    "door.problem.policy_twice": "`{value}` 出现在两条策略里，请只保留一条",
+    "door.problem.kind": "`{value}` 不是作业；作业应为 `kind: Job`，`apiVersion: batch.volcano.sh/v1alpha1`",
+    "door.problem.too_many": "太多了（最多 {tasks} 个 task，副本总数最多 {replicas}）",
+    "door.problem.resource": "这里没有这种资源；可用的有 {allowed:list}",
+    "door.problem.quantity": "应当是 `500m`、`2`、`1024Mi` 或 `16Gi` 这样的数量",
+    "door.problem.too_few_bytes": "只有 {count} 字节，太少了；请写上单位，例如 `1024Mi` 或 `16Gi`",
+    "door.problem.too_much": "超过了任何机器所有的",
+    "door.problem.unknown_field": "无法识别；是不是想写 `{nearest}`？",
+}
+
+
+def _refused(facts: Facts) -> str:
+    """没有别的说法时，才用那个系统自己的话。"""
+    where, problem = "无法接受[，第 {line} 行][，第 {column} 列]：", facts.get("problem")
+    if not problem:
+        return where + "{text}"
+    return where + "[`{field}`：]" + DOOR_PROBLEMS.get(str(problem), "{problem:problem}") + "。"
+
 
 DOORS: Mapping[Code, Template] = {
-    Code.DOOR_REFUSED: "无法接受[，第 {line} 行][，第 {column} 列]：{text}",
+    Code.DOOR_REFUSED: _refused,
     Code.NAME_TAKEN: ("已有一个名为 `{name}` 的作业尚未结束[（{id}）]。请换一个名称，或先停止它[：`yard stop {id}`]。"),
     Code.REMOVED: "已从列表中移除[，由 {by} 操作]；经过、日志和编号都会保留。",
     Code.DOOR_UNUSED: "[第 {line} 行：]`{at}` 在这里不起作用[：{why:noun}]。",

@@ -9,17 +9,19 @@ from typing import Any
 from gpuyard.dialects.brought import VOLCANO
 from gpuyard.dialects.native.fields import MAX_ROLES
 from gpuyard.dialects.volcano import names, plugins
-from gpuyard.dialects.volcano.notes import Notes, Path, no_such_queue
+from gpuyard.dialects.volcano.notes import NEGATIVE, NO_SUCH_QUEUE, Notes, Path, dotted, no_such_queue
 from gpuyard.dialects.volcano.plugins import Plugins
 from gpuyard.dialects.volcano.pods import Pod
 from gpuyard.dialects.volcano.policies import MAX_RETRIES, USUAL_RETRIES, Rules
 from gpuyard.domain.people import NAME_RULE
+from gpuyard.domain.problems import Problem
 from gpuyard.domain.workload import MAX_REPLICAS
 
 USUAL_QUEUE = "default"
 USUAL_NAMESPACE = "default"
 MAX_GRACE_SECONDS = 3600
 MAX_FOLDER = 1024
+NO_TASK = "door.problem.no_task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class Gathered:
 def gather(written_name: str, at: Path, found: Gathered, notes: Notes) -> dict[str, Any]:
     name = _job_name(written_name, at, notes)
     if not found.tasks:
-        raise notes.deny(("tasks",) if at == ("jobname",) else ("spec", "tasks"), "No task specified in job spec")
+        where = ("tasks",) if at == ("jobname",) else ("spec", "tasks")
+        raise notes.deny(where, "No task specified in job spec", NO_TASK)
     tasks = _checked(name, found, notes)
     roles = names.role_names([task.name for task in tasks])
     job: dict[str, Any] = {"name": name, "group": _group(found.queue, notes)}
@@ -65,12 +68,12 @@ def gather(written_name: str, at: Path, found: Gathered, notes: Notes) -> dict[s
 
 def _job_name(written: str, path: Path, notes: Notes) -> str:
     if not written.strip():
-        raise notes.refuse(path, "job name cannot be left blank")
+        raise notes.refuse(path, "job name cannot be left blank", Problem.BLANK)
     name = names.job_name(written)
     if not names.is_job_name(name):
         why = names.SUBDOMAIN_WORDS if len(name) <= names.LONGEST_NAME else "must be no more than 63 characters"
         words = f'Job.batch.volcano.sh "{name[:80]}" is invalid: metadata.name: Invalid value: "{name[:80]}": {why}'
-        raise notes.refuse(path, words)
+        raise notes.refuse(path, words, "door.problem.job_name")
     if name != written:
         notes.read_as(path, "door.read.name")
     return name
@@ -81,11 +84,13 @@ def _checked(job: str, found: Gathered, notes: Notes) -> list[TaskRead]:
     seen: set[str] = set()
     for task in found.tasks:
         if task.replicas < 0:
-            raise notes.deny(task.path, f"'replicas' < 0 in task: {task.name}, job: {job};")
+            words = f"'replicas' < 0 in task: {task.name}, job: {job};"
+            raise notes.deny(task.path, words, NEGATIVE, field=dotted((*task.path, "replicas")))
+        named = dotted((*task.path, "name"))
         if not names.is_task_name(task.name):
-            raise notes.deny(task.path, f"[{names.LABEL_WORDS}];")
+            raise notes.deny(task.path, f"[{names.LABEL_WORDS}];", "door.problem.task_name", field=named)
         if task.name in seen:
-            raise notes.deny(task.path, f"duplicated task name {task.name};")
+            raise notes.deny(task.path, f"duplicated task name {task.name};", Problem.REPEATED, field=named)
         seen.add(task.name)
         if task.replicas == 0:
             notes.leave_out(task.path, "door.unused.no_replicas")
@@ -93,11 +98,12 @@ def _checked(job: str, found: Gathered, notes: Notes) -> list[TaskRead]:
     total = sum(task.replicas for task in tasks)
     if found.min_available is not None and found.min_available > total:
         words = "job 'minAvailable' should not be greater than total replicas in tasks;"
-        raise notes.deny(("spec", "minAvailable"), words)
+        raise notes.deny(("spec", "minAvailable"), words, "door.problem.min_of_job")
     if not tasks:
-        raise notes.deny(found.tasks[0].path, "No task specified in job spec")
+        raise notes.deny(found.tasks[0].path, "No task specified in job spec", NO_TASK)
     if len(tasks) > MAX_ROLES or total > MAX_REPLICAS:
-        raise notes.refuse(tasks[-1].path, f"at most {MAX_ROLES} tasks and {MAX_REPLICAS} replicas in all")
+        words = f"at most {MAX_ROLES} tasks and {MAX_REPLICAS} replicas in all"
+        raise notes.refuse(tasks[-1].path, words, "door.problem.too_many", tasks=MAX_ROLES, replicas=MAX_REPLICAS)
     if found.min_available and found.min_available < total:
         notes.leave_out(("spec", "minAvailable"), "door.unused.all_or_nothing")
     return tasks
@@ -106,7 +112,8 @@ def _checked(job: str, found: Gathered, notes: Notes) -> list[TaskRead]:
 def _group(queue: str, notes: Notes) -> str:
     name = queue.strip() or USUAL_QUEUE
     if not NAME_RULE.match(name):
-        raise notes.refuse(("spec", "queue"), no_such_queue(name).reason.facts["text"])
+        words = no_such_queue(name).reason.facts["text"]
+        raise notes.refuse(("spec", "queue"), words, NO_SUCH_QUEUE, value=name[:80])
     return name
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from gpuyard.dialects.volcano import inside, plugins, policies
 from gpuyard.dialects.volcano.gathering import USUAL_NAMESPACE, Gathered, TaskRead, gather
-from gpuyard.dialects.volcano.notes import Notes, Path
+from gpuyard.dialects.volcano.notes import NEGATIVE, Notes, Path, dotted
 from gpuyard.dialects.volcano.pods import PREEMPTABLE, read_pod
+from gpuyard.domain.problems import Problem
 
 API_VERSION = "batch.volcano.sh/v1alpha1"
 JOB_TYPE = "volcano.sh/job-type"
@@ -48,7 +49,8 @@ def _require_kind(data: Mapping[str, Any], notes: Notes) -> None:
     version, kind = (notes.text(data.get(key), (key,)) for key in ("apiVersion", "kind"))
     if kind not in ("", "Job") or version not in ("", API_VERSION):
         words = f'no matches for kind "{kind}" in version "{version}": a job is {API_VERSION} Job'
-        raise notes.refuse(("kind",) if "kind" in data else ("apiVersion",), words)
+        at = ("kind",) if "kind" in data else ("apiVersion",)
+        raise notes.refuse(at, words, "door.problem.kind", value=f"{version} {kind}".strip())
 
 
 def _read_numbers(spec: Mapping[str, Any], found: Gathered, notes: Notes) -> None:
@@ -56,11 +58,12 @@ def _read_numbers(spec: Mapping[str, Any], found: Gathered, notes: Notes) -> Non
     found.max_retry = notes.whole(spec.get("maxRetry"), ("spec", "maxRetry"))
     ttl = notes.whole(spec.get("ttlSecondsAfterFinished"), ("spec", "ttlSecondsAfterFinished"))
     if (found.min_available or 0) < 0:
-        raise notes.deny(("spec", "minAvailable"), "job 'minAvailable' must be >= 0.")
+        raise notes.deny(("spec", "minAvailable"), "job 'minAvailable' must be >= 0.", NEGATIVE)
     if (found.max_retry or 0) < 0:
-        raise notes.deny(("spec", "maxRetry"), "'maxRetry' cannot be less than zero.")
+        raise notes.deny(("spec", "maxRetry"), "'maxRetry' cannot be less than zero.", NEGATIVE)
     if (ttl or 0) < 0:
-        raise notes.deny(("spec", "ttlSecondsAfterFinished"), "'ttlSecondsAfterFinished' cannot be less than zero.")
+        words = "'ttlSecondsAfterFinished' cannot be less than zero."
+        raise notes.deny(("spec", "ttlSecondsAfterFinished"), words, NEGATIVE)
 
 
 def _plugins(spec: Mapping[str, Any], notes: Notes) -> plugins.Plugins:
@@ -70,7 +73,8 @@ def _plugins(spec: Mapping[str, Any], notes: Notes) -> plugins.Plugins:
         if name in plugins.WITHOUT_MEANING:
             notes.leave_out((*at, name), "door.unused.cluster")
         elif name not in plugins.KNOWN:
-            raise notes.deny((*at, name), f"unable to find job plugin: {name};")
+            denied = f"unable to find job plugin: {name};"
+            raise notes.deny((*at, name), denied, "door.problem.plugin", allowed=list(plugins.KNOWN))
         else:
             words = notes.items(value, (*at, name))
             given[name] = [notes.text(word, (*at, name, index)) for index, word in enumerate(words)]
@@ -114,7 +118,8 @@ def _check_least(data: Mapping[str, Any], name: str, replicas: int, path: Path, 
     if least is None:
         return
     if least > replicas:
-        raise notes.deny(path, f"'minAvailable' is greater than 'replicas' in task: {name};")
+        words = f"'minAvailable' is greater than 'replicas' in task: {name};"
+        raise notes.deny(path, words, "door.problem.min_of_task", field=dotted((*path, "minAvailable")))
     if least < replicas:
         notes.leave_out((*path, "minAvailable"), "door.unused.all_or_nothing")
 
@@ -126,7 +131,8 @@ def _check_mpi(found: Gathered, notes: Notes) -> None:
     there = {task.name for task in found.tasks}
     for what in ("master", "worker"):
         if plugins.option(args, what, what) not in there:
-            raise notes.deny(("spec", "plugins", "mpi"), f"The specified mpi {what} task was not found")
+            words = f"The specified mpi {what} task was not found"
+            raise notes.deny(("spec", "plugins", "mpi"), words, "door.problem.mpi_task", value=what)
 
 
 def _name_the_unused(spec: Mapping[str, Any], notes: Notes) -> None:
@@ -143,10 +149,11 @@ def _name_the_unused(spec: Mapping[str, Any], notes: Notes) -> None:
     at: Path = ("spec", "volumes")
     for index, item in enumerate(notes.items(spec.get("volumes"), at)):
         place = notes.text(notes.mapping(item, (*at, index)).get("mountPath"), (*at, index, "mountPath"))
+        field = dotted((*at, index, "mountPath"))
         if not place:
-            raise notes.deny((*at, index), "mountPath is required;")
+            raise notes.deny((*at, index), "mountPath is required;", Problem.BLANK, field=field)
         if place in seen:
-            raise notes.deny((*at, index), f"duplicated mountPath: {place};")
+            raise notes.deny((*at, index), f"duplicated mountPath: {place};", Problem.REPEATED, field=field)
         seen.add(place)
         notes.leave_out((*at, index, place), "door.unused.volume")
 

@@ -9,18 +9,31 @@ from typing import Any
 from gpuyard.dialects.brought import Unused, refused
 from gpuyard.dialects.native import Marks
 from gpuyard.domain.errors import BadInput
+from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code, Reason
 
 Path = tuple[str | int, ...]
 MOST_NOTES = 60
 NEARLY = 0.8  # of the letters, by difflib's measure: `resouces` is, `volumeDevices` beside `volumeMounts` is not
+NEGATIVE = "door.problem.negative"
+NO_SUCH_QUEUE = "door.problem.queue"
 _DENIED = 'admission webhook "validatejob.volcano.sh" denied the request: '
 _WRONG_TYPE = "failed to unmarshal file, err:  error unmarshaling JSON: while decoding JSON: json: cannot unmarshal"
 
+_WANTED = {
+    "map[string]interface {}": Problem.MAPPING,
+    "[]interface {}": Problem.LIST,
+    "string": Problem.TEXT,
+    "int32": Problem.WHOLE_NUMBER,
+}
+
 
 class Notes:
-    def __init__(self, marks: Marks, warnings: tuple[Reason, ...] = ()) -> None:
+    """`has_lines`: what has not a single end of a line is no file, but was made of flags; nobody could look there."""
+
+    def __init__(self, marks: Marks, warnings: tuple[Reason, ...] = (), *, has_lines: bool = True) -> None:
         self._marks = marks
+        self._has_lines = has_lines
         self.unused: list[Unused] = []
         self.warnings = list(warnings)
 
@@ -41,7 +54,8 @@ class Notes:
     def _require_no_slip(self, key: str, path: Path, missing: Sequence[str]) -> None:
         near = difflib.get_close_matches(str(key)[:100], missing, n=1, cutoff=NEARLY)
         if near:
-            raise self.refuse((*path, key), f'unknown field "{dotted((*path, key))[:200]}", did you mean "{near[0]}"?')
+            words = f'unknown field "{dotted((*path, key))[:200]}", did you mean "{near[0]}"?'
+            raise self.refuse((*path, key), words, "door.problem.unknown_field", nearest=near[0])
 
     def read_as(self, path: Path, what: str) -> None:
         line = self.line(path)
@@ -51,23 +65,25 @@ class Notes:
 
     # --- refusals ---
 
-    def refuse(self, path: Path, words: str) -> BadInput:
-        return refused(words, self.line(path))
+    def refuse(self, path: Path, words: str, problem: str, **facts: Any) -> BadInput:
+        """In their words, and by what is wrong, for it to be told in ours."""
+        return refused(words, self.line(path), problem, **{"field": dotted(path)[:200], **facts})
 
-    def deny(self, path: Path, words: str) -> BadInput:
+    def deny(self, path: Path, words: str, problem: str, **facts: Any) -> BadInput:
         """As its admission hook would."""
-        return refused(_DENIED + words.strip(), self.line(path))
+        return self.refuse(path, _DENIED + words.strip(), problem, **facts)
 
     def wrong_type(self, path: Path, value: Any, wanted: str) -> BadInput:
         field = ".".join(str(part) for part in path if isinstance(part, str))
-        return refused(
-            f"{_WRONG_TYPE} {_type(value)} into Go struct field Job.{field} of type {wanted}", self.line(path)
-        )
+        words = f"{_WRONG_TYPE} {_type(value)} into Go struct field Job.{field} of type {wanted}"
+        return self.refuse(path, words, _WANTED[wanted])
 
     # --- values of a kind; nothing is nothing, whatever was expected ---
 
     def line(self, path: Path) -> int | None:
         """Of the value, or of the nearest thing around it that stands somewhere."""
+        if not self._has_lines:
+            return None
         for length in range(len(path), 0, -1):
             mark = self._marks.keys.get(path[:length]) or self._marks.values.get(path[:length])
             if mark is not None:
@@ -112,7 +128,8 @@ class Notes:
 
 def no_such_queue(name: str) -> BadInput:
     """Also said of one that is there, to those who may not use it: they learn nothing of it."""
-    return refused(f'{_DENIED}unable to find job queue: queues.scheduling.volcano.sh "{name[:80]}" not found;')
+    words = f'{_DENIED}unable to find job queue: queues.scheduling.volcano.sh "{name[:80]}" not found;'
+    return refused(words, problem=NO_SUCH_QUEUE, value=name[:80])
 
 
 def dotted(path: Path) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 from gpuyard.dialects.native.writing import exact_bytes
 from gpuyard.dialects.volcano import quantities, resources
 from gpuyard.dialects.volcano.commands import Known, NothingToRun, OpenQuote, Words, command_of
-from gpuyard.dialects.volcano.notes import Notes, Path
+from gpuyard.dialects.volcano.notes import NEGATIVE, Notes, Path, dotted
 from gpuyard.domain.images import read_image_name
+from gpuyard.domain.problems import Problem
 from gpuyard.domain.resources import MAX_MEMORY, MIB
 from gpuyard.domain.workload import ENV_NAME_RULE
 
@@ -59,7 +60,7 @@ def read_pod(template: Any, path: Path, told: Collection[str], notes: Notes) -> 
     if policy not in ("", *RESTART_POLICIES):
         there = ", ".join(f'"{one}"' for one in RESTART_POLICIES)
         words = f'spec.restartPolicy: Unsupported value: "{policy[:80]}": supported values: {there}'
-        raise notes.deny((*where, "restartPolicy"), words)
+        raise notes.deny((*where, "restartPolicy"), words, Problem.ONE_OF, allowed=list(RESTART_POLICIES))
     if policy == "Always":
         notes.read_as((*where, "restartPolicy"), "door.read.always")
     if spec.get("imagePullSecrets"):
@@ -77,7 +78,8 @@ def read_pod(template: Any, path: Path, told: Collection[str], notes: Notes) -> 
 def _seconds(spec: Mapping[str, Any], key: str, path: Path, notes: Notes) -> int | None:
     seconds = notes.whole(spec.get(key), (*path, key))
     if seconds is not None and seconds < 0:
-        raise notes.deny((*path, key), f"{key}: Invalid value: {seconds}: must be greater than or equal to 0")
+        words = f"{key}: Invalid value: {seconds}: must be greater than or equal to 0"
+        raise notes.deny((*path, key), words, NEGATIVE)
     return seconds
 
 
@@ -100,14 +102,16 @@ def _name_decided(data: Mapping[str, Any], key: str, usual: tuple[str, ...], pat
 
 def _only_container(spec: Mapping[str, Any], path: Path, notes: Notes) -> tuple[Mapping[str, Any], Path]:
     if spec.get("initContainers"):
-        raise notes.refuse((*path, "initContainers"), "initContainers are not run here: do it first in the command")
+        words = "initContainers are not run here: do it first in the command"
+        raise notes.refuse((*path, "initContainers"), words, "door.problem.init_containers")
     containers = notes.items(spec.get("containers"), (*path, "containers"))
     if not containers:
         task = next((part for part in path if isinstance(part, int)), 0)
-        raise notes.deny(path, f"spec.task[{task}].template.spec.containers: Required value. ")
+        words = f"spec.task[{task}].template.spec.containers: Required value. "
+        raise notes.deny(path, words, "door.problem.no_container")
     if len(containers) > 1:
         words = f"{len(containers)} containers: one is run per pod here; make the others tasks of their own"
-        raise notes.refuse((*path, "containers", 1), words)
+        raise notes.refuse((*path, "containers", 1), words, "door.problem.containers", count=len(containers))
     at = (*path, "containers", 0)
     return notes.mapping(containers[0], at), at
 
@@ -145,9 +149,9 @@ def read_command(data: Mapping[str, Any], path: Path, folder: str, known: Known,
     try:
         return command_of(command, args, folder, known)
     except NothingToRun as error:
-        raise notes.refuse(path, NO_COMMAND) from error
+        raise notes.refuse(path, NO_COMMAND, "door.problem.no_command") from error
     except OpenQuote as error:
-        raise notes.refuse((*path, "args"), f"args: Invalid value: {error}") from error
+        raise notes.refuse((*path, "args"), f"args: Invalid value: {error}", Problem.UNCLOSED_QUOTE) from error
 
 
 def _words(value: Any, path: Path, notes: Notes) -> Words:
@@ -162,9 +166,10 @@ def read_image(value: Any, path: Path, notes: Notes) -> str:
     task = next((part for part in path if isinstance(part, int)), 0)
     field = f"spec.task[{task}].template.spec.containers[0].image"
     if not image:
-        raise notes.deny(path, f"{field}: Required value. ")
+        raise notes.deny(path, f"{field}: Required value. ", Problem.BLANK, field=dotted((*path, "image")))
     if read_image_name(image) is None:
-        raise notes.deny((*path, "image"), f'{field}: Invalid value: "{image}": not a name of an image. ')
+        words = f'{field}: Invalid value: "{image}": not a name of an image. '
+        raise notes.deny((*path, "image"), words, Problem.IMAGE)
     return image
 
 
@@ -175,9 +180,8 @@ def read_env(value: Any, path: Path, notes: Notes) -> dict[str, str]:
         entry = notes.mapping(item, where)
         name = notes.text(entry.get("name"), (*where, "name"))
         if not ENV_NAME_RULE.match(name):
-            raise notes.deny(
-                where, f'{where[-2]}[{index}].name: Invalid value: "{name}": a valid environment variable name'
-            )
+            words = f'{where[-2]}[{index}].name: Invalid value: "{name}": a valid environment variable name'
+            raise notes.deny(where, words, Problem.ENV_NAME, field=dotted((*where, "name")))
         if entry.get("valueFrom") is not None:
             notes.leave_out((*where, "valueFrom"), "door.unused.secrets")
         else:
@@ -195,10 +199,11 @@ def _container_port(item: Any, path: Path, notes: Notes) -> dict[str, Any]:
 
 def read_port(number: int | None, name: str, path: Path, notes: Notes) -> dict[str, Any]:
     if number is None or not 0 < number < 65536:
-        raise notes.refuse(path, f"ports: Invalid value: {number}: must be between 1 and 65535, inclusive")
+        words = f"ports: Invalid value: {number}: must be between 1 and 65535, inclusive"
+        raise notes.refuse(path, words, Problem.WHOLE_NUMBER, least=1, most=65535)
     if name and not _PORT_NAME.fullmatch(name.lower()):
         words = "must contain only letters and digits, at most 15 of them, and at least one letter"
-        raise notes.refuse(path, f'ports.name: Invalid value: "{name}": {words}')
+        raise notes.refuse(path, f'ports.name: Invalid value: "{name}": {words}', "door.problem.port_name")
     plain = name.lower()
     return {"number": number} | ({"name": plain if plain[:1].isalpha() else f"p{plain}"} if plain else {})
 
@@ -241,5 +246,6 @@ def _shared_memory(size: Any, path: Path, notes: Notes) -> dict[str, Any]:
     try:
         amount = quantities.whole(written)
     except quantities.WrongQuantity as error:
-        raise notes.refuse(path, f"sizeLimit: Invalid value: {written[:80]!r}: {error}") from error
+        words = f"sizeLimit: Invalid value: {written[:80]!r}: {error}"
+        raise notes.refuse(path, words, "door.problem.quantity") from error
     return {"shm": exact_bytes(amount)} if MIB <= amount <= MAX_MEMORY else {}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuyard.dialects.volcano.notes import Notes, Path
+from gpuyard.dialects.volcano.notes import Notes, Path, dotted
+from gpuyard.domain.problems import Problem
 
 MAX_RETRIES = 100
 USUAL_RETRIES = 3
@@ -46,7 +47,8 @@ def read(value: Any, path: Path, notes: Notes) -> Rules:
         if policy.get("timeout") is not None:
             notes.leave_out((*where, "timeout"), "door.unused.at_once")
     if "*" in seen and len({event for event in seen if not event.startswith("exitCode")}) > 1:
-        raise _denied(path, "if there's * here, no other policy should be here", notes)
+        words = "if there's * here, no other policy should be here"
+        raise _denied(path, words, notes, "door.problem.policy_star")
     return rules
 
 
@@ -57,32 +59,32 @@ def _events(policy: Any, path: Path, notes: Notes) -> list[str]:
     named += [notes.text(policy["event"], (*path, "event"))] if policy.get("event") else []
     code = notes.whole(policy.get("exitCode"), (*path, "exitCode"))
     if named and code is not None:
-        raise _denied(path, "must not specify event and exitCode simultaneously", notes)
+        raise _denied(path, "must not specify event and exitCode simultaneously", notes, "door.problem.policy_both")
     if not named and code is None:
-        raise _denied(path, "either event and exitCode should be specified", notes)
+        raise _denied(path, "either event and exitCode should be specified", notes, "door.problem.policy_neither")
     if code == 0:
-        raise _denied(path, "0 is not a valid error code", notes)
+        raise _denied(path, "0 is not a valid error code", notes, "door.problem.policy_zero")
     return list(dict.fromkeys(named)) or [f"exitCode={code}"]
 
 
 def _check(event: str, action: str, seen: list[str], path: Path, notes: Notes) -> None:
     field_name = "spec.tasks.policies" if "tasks" in path else "spec.policies"
     if not event.startswith("exitCode=") and event not in EVENTS:
-        raise _denied(path, f'{field_name}: Invalid value: "{event}": invalid policy event', notes)
+        words = f'{field_name}: Invalid value: "{event}": invalid policy event'
+        raise _denied(path, words, notes, Problem.ONE_OF, field=dotted((*path, "event")), allowed=list(EVENTS))
     if action not in ACTIONS:
-        raise _denied(path, f'{field_name}: Invalid value: "{action}": invalid policy action', notes)
+        words = f'{field_name}: Invalid value: "{action}": invalid policy action'
+        raise _denied(path, words, notes, Problem.ONE_OF, field=dotted((*path, "action")), allowed=list(ACTIONS))
     if event in seen:
         code = event.removeprefix("exitCode=")
         words = f"duplicate exitCode {code}" if code != event else f"duplicate event {event}  across different policy"
-        raise _denied(path, words, notes)
+        raise _denied(path, words, notes, "door.problem.policy_twice", value=event)
 
 
-def _denied(path: Path, words: str, notes: Notes) -> Exception:
+def _denied(path: Path, words: str, notes: Notes, problem: str, **facts: Any) -> Exception:
     events, actions = " ".join(EVENTS), " ".join(ACTIONS)
-    return notes.deny(
-        path,
-        f"1 error occurred:\n\t* {words}\n\n valid events are [{events}], valid actions are [{actions}];",
-    )
+    whole = f"1 error occurred:\n\t* {words}\n\n valid events are [{events}], valid actions are [{actions}];"
+    return notes.deny(path, whole, problem, **facts)
 
 
 def _apply(rules: Rules, event: str, action: str, path: Path, notes: Notes) -> None:

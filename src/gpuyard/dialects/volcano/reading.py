@@ -12,7 +12,7 @@ from gpuyard.dialects.volcano.text import parse
 def read(text: str) -> Brought:
     """Raises BadInput with what is wrong, in their tools' words and with its line."""
     parsed = parse(text)
-    notes = Notes(parsed.marks, parsed.warnings)
+    notes = Notes(parsed.marks, parsed.warnings, has_lines="\n" in text)
     is_crd = any(key in parsed.data for key in ("apiVersion", "kind", "spec", "metadata"))
     job = (read_crd if is_crd else read_seed)(parsed.data, notes)
     return Brought(job, tuple(notes.unused), tuple(notes.warnings))

@@ -8,7 +8,8 @@ from typing import Any
 
 from gpuyard.dialects.native.writing import exact_bytes
 from gpuyard.dialects.volcano import quantities
-from gpuyard.dialects.volcano.notes import Notes, Path
+from gpuyard.dialects.volcano.notes import NEGATIVE, Notes, Path
+from gpuyard.domain.problems import Problem
 from gpuyard.domain.resources import MAX_CARDS_MILLI, MAX_CPU_MILLI, MAX_MEMORY, MIB, WHOLE_CARD
 
 NVIDIA_CARD, ASCEND_CARD = "nvidia.com/gpu", "huawei.com/Ascend910"
@@ -19,6 +20,7 @@ _CARDS = {
     "volcano.sh/gpu-number": "nvidia",
     "volcano.sh/vgpu-number": "nvidia",
 }
+_USUAL_NAMES = ("cpu", "memory", NVIDIA_CARD, ASCEND_CARD)
 _ASCEND = re.compile(r"(?:huawei\.com|npu\.huawei\.com)/[A-Za-z0-9_-]+")
 _WITHOUT_MEANING = re.compile(r"ephemeral-storage|hugepages-.*|rdma/.*|volcano\.sh/(?:v?gpu-memory|vgpu-cores).*|pods")
 
@@ -44,7 +46,8 @@ def read_amounts(data: Mapping[str, Any], path: Path, notes: Notes) -> dict[str,
         elif _WITHOUT_MEANING.fullmatch(name):
             notes.leave_out(where, "door.unused.decided")
         elif _milli(written, where, notes):
-            raise notes.refuse(where, f"0 nodes are available: Insufficient {name} (nothing here is called so)")
+            words = f"0 nodes are available: Insufficient {name} (nothing here is called so)"
+            raise notes.refuse(where, words, "door.problem.resource", allowed=list(_USUAL_NAMES))
     return asked
 
 
@@ -56,7 +59,8 @@ def merged(limits: Mapping[str, Any], requests: Mapping[str, Any]) -> dict[str, 
 def _cards(name: str, written: str, path: Path, notes: Notes) -> dict[str, Any]:
     milli = _within(_milli(written, path, notes), MAX_CARDS_MILLI, path, notes)
     if milli > WHOLE_CARD and milli % WHOLE_CARD:
-        raise notes.refuse(path, f"{path[-1]}: Invalid value: {written!r}: must be an integer, or a share of one card")
+        words = f"{path[-1]}: Invalid value: {written!r}: must be an integer, or a share of one card"
+        raise notes.refuse(path, words, Problem.CARDS)
     if not milli:
         return {}
     if is_ascend(name):
@@ -69,7 +73,8 @@ def _cards(name: str, written: str, path: Path, notes: Notes) -> dict[str, Any]:
 def _memory(written: str, path: Path, notes: Notes) -> int:
     amount = _amount(quantities.whole, written, path, notes)
     if 0 < amount < MIB:
-        raise notes.refuse(path, f"memory: Invalid value: {written!r}: is {amount} bytes; write 1024Mi or 16Gi")
+        words = f"memory: Invalid value: {written!r}: is {amount} bytes; write 1024Mi or 16Gi"
+        raise notes.refuse(path, words, "door.problem.too_few_bytes", count=amount)
     return _within(amount, MAX_MEMORY, path, notes)
 
 
@@ -81,15 +86,17 @@ def _amount(parse: Any, written: str, path: Path, notes: Notes) -> int:
     try:
         amount = int(parse(written))
     except quantities.WrongQuantity as error:
-        raise notes.refuse(path, f"{path[-1]}: Invalid value: {written[:80]!r}: {error}") from error
+        words = f"{path[-1]}: Invalid value: {written[:80]!r}: {error}"
+        raise notes.refuse(path, words, "door.problem.quantity") from error
     if amount < 0:
-        raise notes.refuse(path, f"{path[-1]}: Invalid value: {written!r}: must be greater than or equal to 0")
+        words = f"{path[-1]}: Invalid value: {written!r}: must be greater than or equal to 0"
+        raise notes.refuse(path, words, NEGATIVE)
     return amount
 
 
 def _within(amount: int, most: int, path: Path, notes: Notes) -> int:
     if amount > most:
-        raise notes.refuse(path, f"{path[-1]}: Invalid value: more than any machine has")
+        raise notes.refuse(path, f"{path[-1]}: Invalid value: more than any machine has", "door.problem.too_much")
     return amount
 
 

@@ -119,4 +119,4 @@ def _retold(reason: Reason) -> Iterator[Reason]:
     said = _WORDS.get(problem) or str(facts.get("detail") or problem)
     if problem == Problem.DUPLICATE_KEY.value:
         said = f'key "{facts.get("key")}" already set in map (line {facts.get("first_line")})'
-    yield refused(f"{_UNREADABLE}line {line}: {said}", line).reason
+    yield refused(f"{_UNREADABLE}line {line}: {said}", **facts).reason
