@@ -105,6 +105,13 @@ def test_a_queue_that_is_not_there_is_not_found(yard: Yard, vcctl: Vcctl) -> Non
             "Failed to run job: quantities must match the regular expression",
         ),
         (("run", "-N", "a", "-i", "python:3"), "Failed to run job: a command is needed"),
+        *(
+            (
+                ("logs", "-N", "a", "-L", lines),
+                f'Failed to logs job: invalid argument "{lines}" for "-L, --lines" flag: must be greater than 0',
+            )
+            for lines in ("0", "-5")
+        ),
         (("view",), "Failed to view job: job name (specified by --name or -N) is mandatory to view a particular job"),
         (("delete",), "Failed to delete job: job name is mandatory to delete a particular job"),
         (("suspend",), "Failed to suspend job: job name is mandatory to suspend a particular job"),
@@ -121,6 +128,7 @@ def test_commands_that_say_too_little_are_told_so(vcctl: Vcctl, words: tuple[str
     done = vcctl.run("job", *words)
     assert done.code == 2
     assert done.out.startswith(told)
+    assert "line 1" not in done.out  # there is no file
 
 
 @pytest.mark.parametrize(

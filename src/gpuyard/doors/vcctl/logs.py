@@ -25,7 +25,9 @@ _PHRASES = {
 def logs(given: Given) -> None:
     if not given.text("name"):
         raise Failure("job name is mandatory to show the logs of a particular job")
-    lines = given.number("lines") if "lines" in given.flags else -1
+    lines = given.number("lines") if "lines" in given.flags else None
+    if lines is not None and lines < 1:
+        raise Failure(f'invalid argument "{given.text("lines")}" for "-L, --lines" flag: must be greater than 0')
     with server_of(given) as server:
         job = server.get(f"/workloads/{in_path(find_job(server, given)['id'])}")
         written = _write_logs(server, job, lines) if job["attempt"] else 0
@@ -33,7 +35,7 @@ def logs(given: Given) -> None:
             _say_why(server, job, beside=bool(written))
 
 
-def _write_logs(server: Server, job: dict[str, Any], lines: int) -> int:
+def _write_logs(server: Server, job: dict[str, Any], lines: int | None) -> int:
     """Of every replica, under its pod's name where there are several. How many bytes there were."""
     pods = telling.pods(job, job["roles"])
     written = 0
@@ -44,9 +46,9 @@ def _write_logs(server: Server, job: dict[str, Any], lines: int) -> int:
     return written
 
 
-def _write_log(server: Server, id: str, replica: str, lines: int) -> int:
+def _write_log(server: Server, id: str, replica: str, lines: int | None) -> int:
     path = f"/workloads/{in_path(id)}/logs"
-    if lines < 0:
+    if lines is None:
         with server.stream(f"{path}/download", replica=replica) as answer:
             return _pass_on(answer)
     place: dict[str, Any] = {"tail": min(lines, MOST_LINES)}
