@@ -259,6 +259,12 @@ def test_every_problem_is_told_at_once_with_its_line() -> None:
     assert len(lines) >= 2
 
 
+def test_an_open_quote_is_told_beside_an_unknown_kind() -> None:
+    kind, command = sorted(refusals(changed(kind="Foo", command='echo "x')), reverse=True)
+    assert 'unknown kind "Foo"' in kind
+    assert "expected every quotation mark to be closed" in command
+
+
 @pytest.mark.parametrize("kind", ["TFJob", "MPIJob"])
 def test_nodes_that_must_know_all_others_have_an_end(kind: str) -> None:
     assert refusals(changed(kind=kind, worker_count="1001")) == [f"a {kind} has at most 1000 nodes, not 1001"]
@@ -361,8 +367,8 @@ def test_pairs_survive_a_params_file(pairs: dict[str, str]) -> None:
 def test_what_the_file_says_wins_over_flags_and_keeps_its_lines() -> None:
     text = params.with_flags("name=a\nkind=BatchJob", [("name", "b"), ("command", "one\ntwo")])
     entries, _ = params.split(text)
-    assert [(e.key, e.value, e.line) for e in entries] == [
+    assert [(e.key, e.value, e.line_in_file) for e in entries] == [
         ("name", "a", 1),
         ("kind", "BatchJob", 2),
-        ("command", "one\ntwo", 3),
+        ("command", "one\ntwo", None),
     ]

@@ -250,6 +250,10 @@ def test_a_table_is_drawn_as_dlc_draws_it() -> None:
     )
 
 
+def test_a_table_without_rows_is_closed_too() -> None:
+    assert tables.boxed(("JobId",), []) == "+-------+\n| JobId |\n+-------+\n+-------+"
+
+
 def test_plain_columns_hold_name_id_and_status_as_words_one_two_and_eight() -> None:
     line = tables.columns(telling.LIST_HEADERS, [telling.row(answer(), NOW)]).splitlines()[1].split()
     assert (line[0], line[1], line[7]) == ("t", ids.job_id("abcdefghij"), "Succeeded")

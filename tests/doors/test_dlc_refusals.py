@@ -70,6 +70,13 @@ def submitted(dlc: Dlc, text: str) -> Ran:
     return dlc.run("create", "job", "--params_file", "job.params")
 
 
+def test_a_listing_of_nothing_is_a_whole_table(dlc: Dlc) -> None:
+    for typed in (("get", "quota"), ("get", "job", "-o", "table", "-n", "nobodys")):
+        rule, head, *rest = dlc.good(*typed).splitlines()
+        assert head.startswith("| ")
+        assert rest == [rule, rule]
+
+
 # --- params files -------------------------------------------------------------------------------------------------
 
 
@@ -99,6 +106,23 @@ def test_a_wrong_file_is_refused_with_its_lines(dlc: Dlc, change: tuple[str, str
     code, text = refusal(submitted(dlc, PARAMS.replace(*change)))
     assert code == 400
     assert said in text
+
+
+@pytest.mark.parametrize(("language", "says"), [("en", "runs nothing"), ("zh", "什么也不运行")])
+def test_who_creates_a_job_where_all_is_simulated_is_told_so(dlc: Dlc, language: str, says: str) -> None:
+    (dlc.folder / "image.params").write_text(PARAMS)
+    made = Dlc(dlc.folder, {"YARD_LANG": language}).run("create", "job", "--params_file", "image.params")
+    assert says in made.err
+
+
+def test_a_note_about_a_flag_creates_no_line_that_nobody_wrote(dlc: Dlc) -> None:
+    (dlc.folder / "noted.params").write_text(f"{PARAMS}data_sources=d-1\n")
+    made = dlc.run("create", "job", "--params_file", "noted.params", "--tags", "a=b")
+    assert re.search(r"Line \d+: `data_sources` is not used", made.err)
+    assert "[WARN] `tags` is not used" in made.err
+    (dlc.folder / "bad.params").write_text(PARAMS.replace("priority=1\n", ""))
+    _, text = refusal(dlc.run("create", "job", "--params_file", "bad.params", "--priority", "10"))
+    assert text.startswith('invalid argument "10" for "priority"')
 
 
 def test_several_mistakes_are_told_at_once(dlc: Dlc) -> None:
@@ -182,6 +206,10 @@ def test_a_near_miss_is_told_what_was_probably_meant(dlc: Dlc) -> None:
         (("get", "job", "--page_num", "0"), "count from 1"),
         (("get", "job", "-o", "xml"), "expected table, plain, json"),
         (("logs", "dlc0", "--max_events_num", "0"), "expected 1 to 100000"),
+        *(
+            ((*asked, "--start_time", "2027-01-01", "--end_time", "2020-01-01"), 'it is before "--start_time"')
+            for asked in (("logs", "dlc0"), ("get", "job"))
+        ),
     ],
 )
 def test_a_senseless_question_is_refused(dlc: Dlc, typed: tuple[str, ...], said: str) -> None:
@@ -281,6 +309,13 @@ def test_who_has_not_logged_in_is_told_how(tmp_path: Path) -> None:
     assert "no such file or directory" in refusal(dlc.run("get", "job", "-c", "missing"))[1]
 
 
+def test_without_a_login_of_its_own_the_server_is_found_as_yard_finds_it(yard: Yard, tmp_path: Path) -> None:
+    assert "default" in Dlc(tmp_path / "owner", {"YARD_DATA": str(yard.data)}).good("get", "workspace")
+    code, text = refusal(Dlc(tmp_path / "lost", {"YARD_DATA": str(tmp_path / "no")}).run("get", "workspace"))
+    assert code == 503
+    assert f"no server runs on the data folder {tmp_path / 'no'}" in text
+
+
 def test_a_configuration_that_makes_no_sense_is_not_used(tmp_path: Path) -> None:
     dlc = Dlc(tmp_path / "broken")
     (dlc.folder / ".dlc").mkdir()
@@ -313,6 +348,13 @@ def test_a_one_time_password_must_be_changed_first(yard: Yard, tmp_path: Path) -
     code, text = refusal(login(Dlc(tmp_path / "fresh"), endpoint_of(yard), name="newcomer", password=password))
     assert code == 403
     assert "yard login" in text
+    assert "one-time password" in text
+
+
+def test_a_password_that_an_admin_chose_is_taken(yard: Yard, tmp_path: Path) -> None:
+    with Client(data=yard.data) as owner:
+        owner.set_password("newcomer", "chosen-by-an-admin")
+    assert login(Dlc(tmp_path / "chosen"), endpoint_of(yard), name="newcomer", password="chosen-by-an-admin").code == 0
 
 
 def test_keys_of_the_public_cloud_are_not_taken_for_a_login(yard: Yard, tmp_path: Path) -> None:

@@ -37,11 +37,12 @@ class Findings:
             self.problems.append(Reason(Code.DOOR_REFUSED, {"text": text} | ({"line": line} if line else {})))
 
     def warn(self, key: str, what: str) -> None:
-        facts = {"at": key, "line": self.entries[key].line, "what": what}
+        line = self.entries[key].line_in_file
+        facts = {"at": key} | ({"line": line} if line else {}) | {"what": what}
         self.warnings.append(Reason(Code.DOOR_READ_AS, facts))
 
     def ignore(self, key: str, why: str) -> None:
-        self.unused.append(Unused(key, self.entries[key].line, why))
+        self.unused.append(Unused(key, self.entries[key].line_in_file, why))
 
     def raise_if_any(self) -> None:
         if self.problems:
@@ -64,7 +65,7 @@ class Findings:
 
     def bad(self, key: str, expected: str) -> None:
         entry = self.entries[key]
-        self.wrong(f'invalid argument "{shown(entry.value)}" for "{key}": expected {expected}', entry.line)
+        self.wrong(f'invalid argument "{shown(entry.value)}" for "{key}": expected {expected}', entry.line_in_file)
 
 
 def check_keys(found: Findings) -> None:
@@ -75,9 +76,9 @@ def check_keys(found: Findings) -> None:
         if key not in ALL_KEYS:
             near = nearest(key, ALL_KEYS)
             meant = f', did you mean "{near}"?' if near else ""
-            found.wrong(f'unknown key "{shown(key)}"{meant}', entry.line)
+            found.wrong(f'unknown key "{shown(key)}"{meant}', entry.line_in_file)
         elif not entry.value and key not in MAY_BE_EMPTY:
-            found.wrong(f'key "{key}" has no value', entry.line)
+            found.wrong(f'key "{key}" has no value', entry.line_in_file)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

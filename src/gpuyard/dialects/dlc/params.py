@@ -9,10 +9,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MAX_BYTES = 64 * 1024
 GOES_ON = "\t"
+FLAGS = "# The rest was given as flags, which stand in no line of a file."
 VERBATIM = frozenset({"command"})  # quotes around the whole of it may be meant for the shell
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\Z")
 _QUOTED = re.compile(r"([\"'])([^\"']*)\1\Z")
@@ -23,6 +24,12 @@ class Entry:
     key: str
     value: str
     line: int
+    is_flag: bool = False
+
+    @property
+    def line_in_file(self) -> int | None:
+        """As people can find it; a flag is known by its name alone."""
+        return None if self.is_flag else self.line
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +42,21 @@ def split(text: str) -> tuple[list[Entry], list[Mistake]]:
     """What the lines say, and what of them says nothing that could be meant."""
     entries: list[Entry] = []
     mistakes: list[Mistake] = []
+    are_flags = False
     for number, line in enumerate(_lines(text), 1):
         if line.startswith(GOES_ON) and entries:
-            entries[-1] = Entry(entries[-1].key, f"{entries[-1].value}\n{line[1:]}", entries[-1].line)
+            entries[-1] = replace(entries[-1], value=f"{entries[-1].value}\n{line[1:]}")
             continue
         written = line.strip()
+        are_flags = are_flags or written == FLAGS
         if not written or written.startswith("#"):
             continue
         key, equals, value = line.partition("=")
         if not equals or not _KEY.match(key.strip()):
             mistakes.append(Mistake(f'expected key=value, found "{_shown(written)}"', number))
             continue
-        entries.append(Entry(key.strip(), value, number))
-    whole = [Entry(entry.key, _value(entry), entry.line) for entry in entries]
+        entries.append(Entry(key.strip(), value, number, are_flags))
+    whole = [replace(entry, value=_value(entry)) for entry in entries]
     return whole, [*mistakes, *_twice(whole)]
 
 
@@ -89,4 +98,6 @@ def with_flags(text: str, flags: Iterable[tuple[str, str]]) -> str:
     said = {entry.key for entry in split(text)[0]}
     more = join((key, value) for key, value in flags if key not in said)
     file = "\n".join(_lines(text))
-    return file + ("\n" if more and file and not file.endswith("\n") else "") + more
+    if not more:
+        return file
+    return file + ("\n" if file and not file.endswith("\n") else "") + f"{FLAGS}\n{more}"

@@ -53,11 +53,11 @@ def _job(found: Findings) -> dict[str, Any]:
     job["priority"] = to_ours(_priority(found))
     job |= read_rest(found)
     interactive = found.read("interactive", finding.truth, "true or false")
-    kind = _kind(found)
+    command, kind = _command(found), _kind(found)
     if kind is None:
         check_amounts(found)
     else:
-        roles, facts = read_roles(found, kind, _command(found))
+        roles, facts = read_roles(found, kind, command)
         remembered = {key: found.text(key) for key in REMEMBERED if found.text(key)}
         remembered |= {"interactive": "true"} if interactive else {}
         remembered |= {"name": name} if name != job["name"] else {}
@@ -88,7 +88,7 @@ def _kind(found: Findings) -> str | None:
         found.warn("kind", "door.read.dlc_elastic")
     if kind in keys.KINDS or not kind:
         return kind or None
-    line = found.entries["kind"].line
+    line = found.entries["kind"].line_in_file
     there = ", ".join(keys.KINDS)
     if kind in keys.NOT_YET:
         found.wrong(f"kind {kind} cannot be run here yet; expected one of {there}", line)

@@ -30,10 +30,10 @@ def read_roles(found: Findings, kind: str, command: str) -> tuple[dict[str, Role
     if not any(keys.ROLE_KEYS.get(key, ("",))[0] in keys.ROLES_OF[kind] for key in found.entries):
         found.wrong('required flag(s) "worker_count" not set')
     elif counts and all(count.value == "0" for count in counts):
-        found.wrong("a job needs at least one node", counts[0].line)
+        found.wrong("a job needs at least one node", counts[0].line_in_file)
     total = sum(role.get("replicas", 1) for role in roles.values())
     if kind in keys.NAMES_ALL and total > keys.MOST_NAMED:
-        found.wrong(f"a {kind} has at most {keys.MOST_NAMED} nodes, not {total}", counts[0].line)
+        found.wrong(f"a {kind} has at most {keys.MOST_NAMED} nodes, not {total}", counts[0].line_in_file)
     _name_unused(found, kind, roles)
     return _arranged(kind, roles, found.text("success_policy"))
 
@@ -65,7 +65,7 @@ def _check_foreign(found: Findings, kind: str) -> None:
     for key, entry in found.entries.items():
         role = keys.ROLE_KEYS.get(key, ("", ""))[0]
         if role and role not in own and found.text(f"{role}_count") != "0" and entry.value:
-            found.wrong(f'a {kind} has no {keys.TYPE_OF_ROLE[role]}: "{key}"', entry.line)
+            found.wrong(f'a {kind} has no {keys.TYPE_OF_ROLE[role]}: "{key}"', entry.line_in_file)
 
 
 def _is_there(found: Findings, role: str) -> bool:

@@ -19,13 +19,16 @@ def boxed(headers: Row, rows: Sequence[Row]) -> str:
     +------+
     | Name |
     +------+
+    +------+
+
+    so without rows: the heading has its line, and the table its own.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     head = "|" + "|".join(f" {name:^{width}} " for name, width in zip(headers, widths, strict=True)) + "|"
     body = ["|" + "|".join(f" {cell:{width}} " for cell, width in zip(row, widths, strict=True)) + "|" for row in rows]
-    return "\n".join([rule, head, rule, *body, *([rule] if body else [])])
+    return "\n".join([rule, head, rule, *body, rule])
 
 
 def columns(headers: Row, rows: Sequence[Row]) -> str:

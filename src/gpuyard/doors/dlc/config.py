@@ -12,7 +12,8 @@ from gpuyard.doors.asking import Server
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.dlc.endpoint import address
 from gpuyard.doors.dlc.saying import UNAUTHORIZED, Failed
-from gpuyard.sdk.finding import Door, choose_language, read_login
+from gpuyard.sdk.errors import NotAllowed, ServerUnreachable
+from gpuyard.sdk.finding import Door, choose_language
 
 ONLY_OWNER = 0o600
 LOG_IN = "Run 'dlc config --username NAME --password PASSWORD --region REGION --endpoint HOST' first."
@@ -70,13 +71,16 @@ def reason(problem: Exception) -> str:
 
 
 def server(given: Given) -> Server:
-    """The server of the configuration; without one, that of YARD_URL or `yard login`. Raises Failed."""
+    """The server of the configuration; without one, that which `yard` would ask. Raises Failed."""
     file, language = file_of(given), choose_language(os.environ)
     config = read(file)
     if config is not None:
         return Server(Door(address(config.endpoint, config.protocol), config.token), language)
     if given.text("config"):
         raise Failed(f"open {file}: no such file or directory. {LOG_IN}")
-    if os.environ.get("YARD_URL") or read_login(os.environ) is not None:
+    try:
         return Server.found()
-    raise Failed(f"no configuration in {file}. {LOG_IN}", UNAUTHORIZED)
+    except (ServerUnreachable, NotAllowed) as nobody:
+        if os.environ.get("YARD_DATA"):  # who names a data folder wants to know what is the matter with it
+            raise
+        raise Failed(f"no configuration in {file}. {LOG_IN}", UNAUTHORIZED) from nobody

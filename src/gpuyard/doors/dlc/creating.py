@@ -17,14 +17,13 @@ from gpuyard.sdk.errors import YardApiError
 def run(given: Given) -> int:
     file = given.text("params_file")
     text = _file(file) if "params_file" in given.flags else ""
-    lines = text.count("\n") + 1
     whole = params.with_flags(text, [(key, given.flags[key]) for key in ALL_KEYS if key in given.flags])
     with config.server(given) as server:
         request_id = new_request_id()
         try:
             made = server.post_text("/workloads", _with_group(server, whole), request_id, dialect="dlc")
         except YardApiError as refusal:
-            raise _in_the_file(refusal, file, lines) from refusal
+            raise _in_the_file(refusal, file) from refusal
         job = ids.job_id(str(made["id"]))
         print(tables.boxed(("JobId", "RequestId"), [(job, request_id)]), flush=True)
         for note in (*made["notes"], *made["warnings"]):
@@ -67,12 +66,12 @@ def _is_interactive(text: str) -> bool:
     return any(entry.key == "interactive" and entry.value.lower() in TRUE for entry in params.split(text)[0])
 
 
-def _in_the_file(refusal: YardApiError, file: str, lines: int) -> Failed:
-    """Lines after those of the file are flags, which are known by their names."""
+def _in_the_file(refusal: YardApiError, file: str) -> Failed:
+    """With the line in the file; what came as a flag has none, and is known by its name."""
     problems: list[Any] = list(refusal.problems)
     told = []
     for problem in problems:
         text, line = str(problem.facts.get("text") or problem.message), problem.facts.get("line")
-        is_in_file = file and isinstance(line, int) and line <= lines and "text" in problem.facts
+        is_in_file = file and line and "text" in problem.facts
         told.append(f"{file} line {line}: {text}" if is_in_file else text)
     return Failed("; ".join(dict.fromkeys(told)), refusal.status) if told else failure_of(refusal)

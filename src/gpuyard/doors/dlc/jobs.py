@@ -77,7 +77,7 @@ def _page(server: Server, given: Given) -> list[dict[str, Any]]:
 def _matching(server: Server, given: Given) -> Iterator[dict[str, Any]]:
     """The newest first. What the server cannot choose by is chosen here."""
     statuses, kind, pattern = _statuses(given), _kind(given), _pattern(given)
-    since, until = moment_of(given, "start_time"), moment_of(given, "end_time")
+    since, until = window_of(given)
     states = ",".join(dict.fromkeys(state for status in statuses for state in telling.STATES[status]))
     if statuses and not states:
         return
@@ -124,7 +124,16 @@ def _pattern(given: Given) -> re.Pattern[str] | None:
         raise Failed(f'invalid argument "{text}" for "--display_name_regex" flag: {problem}') from problem
 
 
-def moment_of(given: Given, flag: str) -> datetime | None:
+def window_of(given: Given) -> tuple[datetime | None, datetime | None]:
+    """From when until when. Raises Failed for one that ends before it begins: nothing is ever in it."""
+    start, end = _moment(given, "start_time"), _moment(given, "end_time")
+    if start and end and end < start:
+        written = given.text("end_time")
+        raise Failed(f'invalid argument "{written}" for "--end_time" flag: it is before "--start_time"')
+    return start, end
+
+
+def _moment(given: Given, flag: str) -> datetime | None:
     text = given.text(flag)
     if not text:
         return None

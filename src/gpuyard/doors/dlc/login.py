@@ -80,7 +80,7 @@ def _logged_in(values: dict[str, str], protocol: str) -> Config:
     try:
         with PasswordSession(url, choose_language(os.environ), insecure_http=True) as session:
             if session.log_in(values["username"], values["password"]):
-                words = "the password was set by somebody else and must be changed first: log in on the web page, or"
+                words = "this is a one-time password and must be changed first: log in on the web page, or"
                 raise Failed(f"{words} run 'yard login {url}'", 403)
             name = f"dlc on {socket.gethostname()}"[:LONGEST_TOKEN_NAME]
             token = session.make_token(name, "write")

@@ -10,7 +10,7 @@ from gpuyard.dialects.dlc import ids, tables, telling
 from gpuyard.doors.asking import Server, in_path
 from gpuyard.doors.cobra import Given
 from gpuyard.doors.dlc import asked, config
-from gpuyard.doors.dlc.jobs import moment_of
+from gpuyard.doors.dlc.jobs import window_of
 from gpuyard.doors.dlc.saying import NOT_FOUND, Failed, warn
 from gpuyard.doors.dlc.watching import read_log
 from gpuyard.doors.dlc.windows import Window
@@ -54,7 +54,7 @@ def logs(given: Given) -> int:
     lines = given.number("max_events_num")
     if not 1 <= lines <= MOST_LINES:
         raise Failed(f'invalid argument "{lines}" for "--max_events_num" flag: expected 1 to {MOST_LINES}')
-    start, end = moment_of(given, "start_time"), moment_of(given, "end_time")
+    start, end = window_of(given)
     with config.server(given) as server:
         id = given.words[0]
         job = asked.job(server, id)
