@@ -27,7 +27,7 @@ class BrokerPlace:
         self.data = data
         (data / "run").mkdir(parents=True, exist_ok=True)
         self.client = Broker(data)
-        self._porters: list[PorterPlace] = []
+        self.porters: dict[str, PorterPlace] = {}
         self.start()
 
     def start(self) -> None:
@@ -49,7 +49,7 @@ class BrokerPlace:
         """One whose porter runs."""
         self.make_door(replica)
         porter = PorterPlace(self.folder(replica))
-        self._porters.append(porter)
+        self.porters[replica] = porter
         porter.start(**more)
         return porter
 
@@ -66,7 +66,7 @@ class BrokerPlace:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        for porter in self._porters:
+        for porter in self.porters.values():
             porter.close()
 
 

@@ -55,11 +55,14 @@ class NearBroker:
         self.ports: dict[tuple[str, int], int] = {}
         self.asked: list[tuple[Any, ...]] = []
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.gone: set[str] = set()
 
     async def connect(
         self, replica: str, user: str, *, port: int | None = None, path: str | None = None
     ) -> socket.socket:
         self.asked.append(("connect", replica, user, port or path))
+        if replica in self.gone:
+            raise Unavailable(because(Code.DOOR_CLOSED, detail="Connection refused"))
         loop = asyncio.get_running_loop()
         if port is not None:
             sock, address = socket.socket(), ("127.0.0.1", self.ports.get((replica.split("-")[0], port), 1))
@@ -147,6 +150,24 @@ class House:
             assert before is not None
             after = replace(before, state=State.PAUSED, version=before.version + 1)
             assert workloads.save(conn, before, after, [])
+
+    def restart(self, workload: Workload) -> Workload:
+        """It runs once more, as another attempt; of the first nothing is left."""
+        attempt = workload.attempt
+        assert attempt is not None
+        number = attempt.number + 1
+        replicas = tuple(replace(one, id=replace(one.id, attempt=number)) for one in attempt.replicas)
+        after = replace(
+            workload, attempt=replace(attempt, number=number, replicas=replicas), version=workload.version + 1
+        )
+        with self.database.write() as conn:
+            assert workloads.save(conn, workload, after, [])
+        if isinstance(self.broker, NearBroker):
+            self.broker.gone |= {str(one.id) for one in attempt.replicas}
+            for there in self.broker.running.values():
+                there.kill()
+                there.wait()
+        return after
 
     # --- ways in ----------------------------------------------------------------------------------------------------
 

@@ -103,6 +103,18 @@ def test_a_shell_shows_what_is_typed_and_tells_its_exit_code(desk: Desk) -> None
     assert typist.until_end() == Ended(7)
 
 
+def test_a_shell_opens_in_what_runs_now_right_after_a_restart(desk: Desk) -> None:
+    token = desk.token("ann")
+    assert Typist(desk.shell(token, argv=("true",))).until_end() == Ended(0)
+    assert desk.env.attempt is not None
+    before = desk.place.porters[str(desk.env.attempt.replicas[0].id)]
+    again = desk.house.restart(desk.env)  # while it is still remembered what the last one led to
+    assert again.attempt is not None
+    before.close()
+    desk.place.replica(str(again.attempt.replicas[0].id))
+    assert Typist(desk.shell(token, argv=("true",))).until_end() == Ended(0)
+
+
 def test_a_command_instead_of_the_shell(desk: Desk) -> None:
     typist = Typist(desk.shell(desk.token("ann"), argv=("sh", "-c", "stty size; exit 3"), rows=33, cols=101))
     assert typist.until_end() == Ended(3)

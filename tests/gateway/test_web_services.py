@@ -79,6 +79,18 @@ def test_one_that_fails_says_so_and_is_tried_again(house: House) -> None:
     wait_until(lambda: "exit code 7" in told())
 
 
+def test_a_page_is_shown_by_what_runs_now_right_after_a_restart(house: House) -> None:
+    env = house.workload("ann", kind=Kind.ENV)
+    house.recipes["lab"] = a_service(sys.executable, "-c", SLOW, "0")
+    cookie, (name, prefix) = enter(house, env, "lab"), place(house, env, "lab")
+    wait_until(lambda: house.get(name, f"{prefix}/", Cookie=cookie).status == 200)
+    house.get(name, f"{prefix}/", Cookie=cookie)
+    house.restart(env)  # while it is still remembered where the page came from
+    first = house.get(name, f"{prefix}/", Cookie=cookie)
+    assert first.status == 200 or "cannot be entered" not in first.text
+    wait_until(lambda: house.get(name, f"{prefix}/", Cookie=cookie).status == 200)
+
+
 def test_without_a_toolbox_it_is_said(house: House) -> None:
     env = house.workload("ann", kind=Kind.ENV)
     for what in ("lab", "ide"):

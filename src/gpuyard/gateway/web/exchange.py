@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -124,10 +125,9 @@ class Exchange:
             self._task = self.web.spawn(self._reach(), self._broken)
 
     async def _reach(self) -> None:
-        assert self.permit is not None
         assert self.target is not None
         try:
-            sock = await self.web.reaching.connect(self.permit, self.target, self.asked.prefix)
+            sock = await self._connect()
         except NotThere as missing:
             self._answer(missing.answer(self.request))
             return
@@ -135,6 +135,22 @@ class Exchange:
             self._answer(answers.refusal(self.request, error))
             return
         self._send(await self.web.pool.adopt(sock, self.target))
+
+    async def _connect(self) -> socket.socket:
+        """What was remembered may lead to a replica that is gone: whoever finds its door closed looks anew, once."""
+        assert self.permit is not None
+        assert self.target is not None
+        try:
+            return await self.web.reaching.connect(self.permit, self.target, self.asked.prefix)
+        except errors.YardError:
+            permit = await self.web.gate.ask_anew(self.permit.proof, self.visit)
+            target = target_of(permit)
+            if target == self.target:
+                raise
+        permit.target = target
+        self.permit, self.target = permit, target
+        self.client.remember(self.request, permit)
+        return await self.web.reaching.connect(permit, target, self.asked.prefix)
 
     def _send(self, upstream: Upstream) -> None:
         if self.client.is_gone:

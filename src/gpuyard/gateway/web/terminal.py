@@ -40,7 +40,7 @@ LARGEST_SIDE = 4096
 
 async def open_terminal(web: Web, request: Request, proof: Proof, visit: Visit, query: dict[str, str]) -> Reply:
     """Someone who may, and a shell for them; then the connection becomes the terminal."""
-    permit = await web.gate.authorise(proof, visit)
+    permit = await web.gate.ask_anew(proof, visit)  # of a moment ago, it may lead to what was restarted since
     key = request.get(b"sec-websocket-key")
     if not request.wants_websocket or request.get(b"sec-websocket-version") != b"13" or len(key) != 24:
         said = text("bad.method", answers.language_of(request))
