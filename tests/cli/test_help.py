@@ -35,7 +35,8 @@ def test_an_import_has_its_examples_below_each_other(yard: Yard) -> None:
     [
         (("sho",), "没有命令 'sho'。 您是不是想用 'show'？"),
         (("ls", "--mime"), "没有选项 '--mime'。"),
-        (("why",), "缺少参数 'ID'"),
+        (("why",), "缺少参数 'ID'。"),
+        (("what-if",), "缺少选项 '--policy'。"),
         (("logs", "a", "b", "c"), "多出的参数：b c"),
         (("ls", "-o", "xml"), "'xml' 不在可选值之中：'table', 'json'。"),
         (("ls", "--limit", "0"), "0 不在范围 x>=1 内。"),

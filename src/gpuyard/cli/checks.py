@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from gpuyard.cli.container_checks import container_findings
-from gpuyard.cli.failures import words_of
+from gpuyard.cli.failures import words_of, words_of_file_error
 from gpuyard.cli.findings import BROKEN, DOUBTFUL, GOOD, Finding
 from gpuyard.cli.labels import label
 from gpuyard.cli.phrases import LANGUAGE, knows, say
@@ -151,7 +151,7 @@ def _permissions(data: Path) -> Finding:
     try:
         others = [path for path in (data, data / OWNER_FILE) if path.exists() and path.stat().st_mode & 0o066]
     except OSError as error:
-        return Finding("data", BROKEN, f"{data}: {error.strerror}")
+        return Finding("data", BROKEN, say("error.file", file=data, problem=words_of_file_error(error)))
     if others:
         return Finding("data", BROKEN, say("doctor.data_open", path=others[0]))
     return Finding("data", GOOD, say("doctor.data", data=data))
@@ -173,7 +173,7 @@ def _hole_punching(data: Path) -> Finding:
             offset, length = ctypes.c_int64(0), ctypes.c_int64(8192)
             refused = libc.fallocate(file.fileno(), _KEEP_SIZE | _PUNCH_HOLE, offset, length)
     except OSError as error:
-        return Finding("holes", BROKEN, f"{data}: {error.strerror}")
+        return Finding("holes", BROKEN, say("error.file", file=data, problem=words_of_file_error(error)))
     if refused:
         return Finding("holes", DOUBTFUL, say("doctor.no_holes"))
     return Finding("holes", GOOD, say("doctor.holes"))

@@ -7,11 +7,14 @@ is taken, it does not run) · 2 bad usage or input: it cannot be meant like this
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from gpuyard.cli.output import note, printable
 from gpuyard.cli.phrases import knows, say
-from gpuyard.sdk.errors import ServerUnreachable, WorkdirRefused, YardApiError
+from gpuyard.sdk.errors import BadInput, ServerUnreachable, WorkdirRefused, YardApiError
 
 FAILED, BAD_INPUT, NOT_FOUND, NOT_ALLOWED, UNREACHABLE, INTERRUPTED = 1, 2, 3, 4, 5, 130
 _BY_STATUS = {
@@ -44,6 +47,26 @@ class Refused(Exception):
         self.exit_code = exit_code
 
 
+class InFile(Exception):
+    """The server refuses what stands in a file."""
+
+    def __init__(self, file: str, refusal: BadInput) -> None:
+        super().__init__(file)
+        self.file = file
+        self.refusal = refusal
+
+
+@contextmanager
+def naming(file: str | None) -> Iterator[None]:
+    """Where the server names a line of what was read from a file, the file is named before it."""
+    try:
+        yield
+    except BadInput as error:
+        if file is None or file == "-" or not any("line" in problem.facts for problem in error.problems):
+            raise
+        raise InFile(file, error) from error
+
+
 def exit_code_for(error: YardApiError) -> int:
     if isinstance(error, ServerUnreachable):
         return UNREACHABLE
@@ -57,9 +80,16 @@ def words_of(error: YardApiError) -> str:
     return printable(say(error.code, **error.facts) if knows(error.code) else error.message)
 
 
+def words_of_file_error(error: OSError) -> str:
+    """The system speaks the language that it was set up with, which need not be the reader's."""
+    key = f"errno.{errno.errorcode.get(error.errno or 0)}"
+    return say(key) if knows(key) else error.strerror or str(error)
+
+
 def tell_api_error(error: YardApiError, about: str = "") -> int:
     """Say what the server (or the way to it) refused, and about which of several; returns the exit code."""
-    note(say("error.line", message=f"{about}: {words_of(error)}" if about else words_of(error)))
+    words = words_of(error)
+    note(say("error.line", message=say("error.file", file=printable(about), problem=words) if about else words))
     for problem in error.problems:
         if problem.message != error.message:
             note(f"  - {printable(problem.message)}")
@@ -80,7 +110,7 @@ def tell_refused(error: Refused) -> int:
 def tell_file_error(error: OSError) -> int:
     """A file of the user's could not be read or written."""
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
-    words = error.strerror or str(error)
+    words = words_of_file_error(error)
     note(say("error.line", message=say("error.file", file=name, problem=words) if name else words))
     return BAD_INPUT
 

@@ -78,6 +78,13 @@ def frame(command: click.Command) -> None:
             one.context_class = _Context
 
 
+def show_mistake(error: click.ClickException) -> None:
+    """What is missing is told by click with a full stop that it does not ask gettext for."""
+    if LANGUAGE == "zh" and isinstance(error, click.MissingParameter):
+        error = click.UsageError(error.format_message().replace("'.", "'。", 1), error.ctx)
+    error.show()
+
+
 def _in_chinese(domain: str, message: str) -> str:
     return _CHINESE.get(message, message)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuyard.cli.expected import in_words
-from gpuyard.cli.failures import FAILED, tell_api_error
+from gpuyard.cli.failures import FAILED, naming, tell_api_error
 from gpuyard.cli.job_table import print_jobs
 from gpuyard.cli.labels import workload_state_label
 from gpuyard.cli.output import by_local_clock, local_time, note, print_json, printable
@@ -49,7 +49,10 @@ def _ship(client: Client, workdir: str | None) -> str | None:
 @output_option
 def submit(file: str, workdir: str | None, output: str) -> None:
     content, client = _read_job_file(file), open_client()
-    _tell_taken(client.submit_text(content, workdir=_ship(client, workdir)), output)
+    digest = _ship(client, workdir)
+    with naming(file):
+        job = client.submit_text(content, workdir=digest)
+    _tell_taken(job, output)
 
 
 def _tell_taken(job: Job, output: str) -> None:
@@ -69,7 +72,9 @@ def _tell_taken(job: Job, output: str) -> None:
 def preview(file: str, workdir: str | None, output: str) -> int:
     """Fails when it can never start, so that a script can ask before it submits."""
     content, client = _read_job_file(file), open_client()
-    told = client.preview_text(content, workdir=_ship(client, workdir), remedies=True)
+    digest = _ship(client, workdir)
+    with naming(file):
+        told = client.preview_text(content, workdir=digest, remedies=True)
     never = told.never or (not told.starts and told.reason_code in NEVER_STARTS)
     if output == "json":
         print_json(told.raw)

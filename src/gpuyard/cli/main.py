@@ -29,8 +29,8 @@ from gpuyard.cli import (
 )
 from gpuyard.cli import shell as shells
 from gpuyard.cli import toolbox as tools
-from gpuyard.cli.failures import INTERRUPTED, Refused, tell_api_error, tell_bug, tell_file_error, tell_refused
-from gpuyard.cli.help_frame import frame
+from gpuyard.cli.failures import INTERRUPTED, InFile, Refused, tell_api_error, tell_bug, tell_file_error, tell_refused
+from gpuyard.cli.help_frame import frame, show_mistake
 from gpuyard.cli.phrases import say
 from gpuyard.cli.shared import InOrder
 from gpuyard.sdk.errors import YardApiError
@@ -92,7 +92,7 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:  # bad usage: click shows the usage line and the mistake
-        error.show()
+        show_mistake(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -109,6 +109,8 @@ def _run(arguments: list[str]) -> int:
 def _tell(error: Exception) -> int:
     if isinstance(error, YardApiError):
         return tell_api_error(error)
+    if isinstance(error, InFile):
+        return tell_api_error(error.refusal, about=error.file)
     if isinstance(error, Refused):
         return tell_refused(error)
     if isinstance(error, OSError):

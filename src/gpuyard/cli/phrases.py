@@ -7,6 +7,7 @@ import os
 from gpuyard.cli.counted import Counted
 from gpuyard.cli.doctor_phrases import CONTAINERS
 from gpuyard.cli.env_phrases import ENV
+from gpuyard.cli.file_phrases import FILES
 from gpuyard.cli.fragment_phrases import FRAGMENTS
 from gpuyard.cli.gateway_phrases import GATEWAY
 from gpuyard.cli.help_phrases import HELP
@@ -22,6 +23,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     **POLICY,
     **REPLAY,
     **LEDGER,
+    **FILES,
     **FRAGMENTS,
     **ENV,
     **TOOLBOX,
@@ -318,7 +320,6 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     # Errors
     "error.line": ("yard: {message}", "yard：{message}"),
-    "error.file": ("{file}: {problem}", "{file}：{problem}"),
     "error.bug": (
         "something unexpected happened: {problem}. YARD_DEBUG=1 shows where",
         "发生了意外错误：{problem}。设置 YARD_DEBUG=1 可查看详情",

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from gpuyard.cli.failures import naming
 from gpuyard.cli.labels import label
 from gpuyard.cli.output import note, number, print_json, print_table, printable, short_time
 from gpuyard.cli.phrases import knows, say
@@ -50,7 +51,8 @@ def policy_show(output: str) -> None:
 def policy_set(pairs: tuple[str, ...], file: str | None, output: str) -> None:
     changes, document = _given(pairs, file)
     client = open_client()
-    told = client.change_policy(changes) if document is None else client.set_policy(document)
+    with naming(file):
+        told = client.change_policy(changes) if document is None else client.set_policy(document)
     if output == "json":
         print_json(told)
         return
@@ -64,7 +66,8 @@ def policy_set(pairs: tuple[str, ...], file: str | None, output: str) -> None:
 def policy_try(pairs: tuple[str, ...], file: str | None, output: str) -> None:
     changes, document = _given(pairs, file)
     client = open_client()
-    told = client.try_policy(changes=changes) if document is None else client.try_policy(document)
+    with naming(file):
+        told = client.try_policy(changes=changes) if document is None else client.try_policy(document)
     if output == "json":
         print_json(told)
         return

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from gpuyard.cli.failures import FAILED, Refused
+from gpuyard.cli.failures import FAILED, Refused, naming
 from gpuyard.cli.output import cut, local_time, note, print_json, print_table, printable, short_time
 from gpuyard.cli.phrases import knows, say
 from gpuyard.cli.policy import print_changed
@@ -52,7 +52,9 @@ def replay(last: int | None, since: str | None, until: str | None, job: str | No
 @output_option
 def what_if(file: str, since: str | None, until: str | None, output: str) -> None:
     document = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    found = _found(open_client().what_if(document, progress=_progress(), **span(since, until)), "what_if")
+    with naming(file):
+        run = open_client().what_if(document, progress=_progress(), **span(since, until))
+    found = _found(run, "what_if")
     if output == "json":
         print_json(found)
     elif found is None or not found["jobs"]:

@@ -38,7 +38,8 @@ class Rules:
         self, document: Document | None = None, *, changes: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """What it would change on the present cluster. Nothing is changed."""
-        return self._send("POST", f"{PATH}/try", {"set": dict(changes)} if changes is not None else document or {})
+        tried = {"set": dict(changes)} if changes is not None else document
+        return self._send("POST", f"{PATH}/try", {} if tried is None else tried)  # an empty file is sent as it is
 
     def _send(self, method: str, path: str, document: Document) -> dict[str, Any]:
         is_text = isinstance(document, bytes)
