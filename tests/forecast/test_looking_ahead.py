@@ -12,7 +12,7 @@ from tests.draw import a_job, a_node, groups_with, running
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.people import Group, Quota
 from gpuyard.domain.policy import Ordering, Policy
-from gpuyard.domain.reasons import Code
+from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Workload
 from gpuyard.forecast.estimate import Seen, end, in_turn, staged, starts, summed_up
 from gpuyard.forecast.look import chances
@@ -86,6 +86,39 @@ def test_a_limit_holds_back_its_own_group_only() -> None:
     told = seen(books_of([a_node("a", 8)], [holds, mine, other], groups), NOTHING)
     assert told["waits00001"].spread == (600.0, 600.0)
     assert told["waits00002"].spread == (0.0, 0.0)
+
+
+def of_group(group: str, one: Workload) -> Workload:
+    return replace(one, group=group)
+
+
+def test_what_is_guaranteed_to_others_is_not_waited_for() -> None:
+    groups = groups_with([Quota("speech", "nvidia", guaranteed=4000)]) | {"vision": Group("vision")}
+    holds = running(of_group("vision", job("runs000001", 4, 600.0)), ("a", (0, 1, 2, 3)))
+    waits = [of_group("vision", job("waits00001", 4, 60.0)), of_group("vision", job("never00001", 5, 60.0))]
+    told = seen(books_of([a_node("a", 8)], [holds, *waits], groups), NOTHING)
+    assert told["waits00001"].spread == (600.0, 600.0)
+    assert (told["never00001"].spread, told["never00001"].unknown) == (None, because(Code.GUESS_NEVER))
+
+
+def test_a_group_waits_for_its_own_guarantee() -> None:
+    groups = groups_with([Quota("speech", "nvidia", guaranteed=4000)]) | {"vision": Group("vision")}
+    own = running(of_group("speech", job("own0000001", 4, 300.0)), ("a", (0, 1, 2, 3)))
+    others = running(of_group("vision", job("others0001", 4, 600.0)), ("a", (4, 5, 6, 7)))
+    told = seen(
+        books_of([a_node("a", 8)], [own, others, of_group("speech", job("waits00001", 4, 60.0))], groups), NOTHING
+    )
+    assert told["waits00001"].spread == (300.0, 300.0)
+
+
+def test_what_a_group_has_borrowed_comes_back_to_all() -> None:
+    groups = groups_with([Quota("speech", "nvidia", guaranteed=4000)]) | {"vision": Group("vision")}
+    first = running(of_group("speech", job("first00001", 4, 300.0)), ("a", (0, 1, 2, 3)))
+    second = running(of_group("speech", job("second0001", 4, 900.0)), ("a", (4, 5, 6, 7)))
+    told = seen(
+        books_of([a_node("a", 8)], [first, second, of_group("vision", job("waits00001", 4, 60.0))], groups), NOTHING
+    )
+    assert told["waits00001"].spread == (300.0, 300.0)
 
 
 # --- ordered ------------------------------------------------------------------------------------------------------

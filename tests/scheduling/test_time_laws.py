@@ -300,7 +300,7 @@ def test_what_can_never_start_under_its_quota_holds_up_nobody() -> None:
     assert yard.start_of("named00000") == 1.0
     assert yard.start_of("modest0000") == 3.0
     assert yard.waiting["open000000"].code in NEVER_STARTS
-    assert yard.waiting["borrows000"].code is Code.BORROW
+    assert yard.waiting["borrows000"].code is Code.BORROW_NEVER
 
 
 # --- what is lent comes back --------------------------------------------------------------------------------------

@@ -158,9 +158,18 @@ def test_another_group_of_the_owner_would_start_it() -> None:
 
 
 def test_work_that_may_be_interrupted_may_borrow() -> None:
+    groups = (Group("vision"), Group("speech", (Quota("speech", "nvidia", guaranteed=12_000),)))
+    world = a_world(a_job("waits", cards=4), groups=groups, holding=(full("a", "h", 4),))
+    found = proof(world, "waits")
+    assert (found.sort, found.reason.code) == (Sort.QUOTA, Code.BORROW)
+    assert changes(found)[0] == {"preemptible": "true"}
+
+
+def test_what_only_interruptible_work_may_borrow_can_never_start_as_it_is() -> None:
     groups = (Group("vision"), Group("speech", (Quota("speech", "nvidia", guaranteed=16_000),)))
     found = proof(a_world(a_job("waits", cards=4), groups=groups), "waits")
-    assert (found.sort, found.reason.code) == (Sort.QUOTA, Code.BORROW)
+    assert (found.sort, found.reason.code) == (Sort.NEVER, Code.BORROW_NEVER)
+    assert dict(found.reason.facts) | {"resource": "nvidia", "guaranteed": 0, "common": 0} == found.reason.facts
     assert changes(found)[0] == {"preemptible": "true"}
 
 

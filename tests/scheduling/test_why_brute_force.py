@@ -326,6 +326,13 @@ def refused(job: Workload, world: Snapshot, uses: list[tuple[Workload, str, int]
     return not job.spec.preemptible and any(borrows_too_much(job, world, uses, r) for r in wanted if wanted[r])
 
 
+def borrows_for_ever(job: Workload, world: Snapshot) -> bool:
+    """If nothing ran, and every machine were there, it would still be too much."""
+    whole = replace(world, nodes=tuple(replace(node, state=NodeState.READY) for node in world.nodes))
+    wanted = least(job)
+    return not job.spec.preemptible and any(borrows_too_much(job, whole, [], one) for one in wanted if wanted[one])
+
+
 def borrows_too_much(job: Workload, world: Snapshot, uses: list[tuple[Workload, str, int]], resource: str) -> bool:
     promised = {
         group.name: sum(q.guaranteed for q in group.quotas if q.resource == resource and q.user is None)
@@ -355,7 +362,7 @@ def by_brute_force(job: Workload, world: Snapshot, placements: Iterable[Placemen
         none_there = all(node.state is not NodeState.READY for node in world.nodes)
         back = can_start(job, world.policy, free_nodes(world, (), empty=True, healed=True))
         return Sort.TROUBLE if back or (none_there and not breaks_the_rings(job, world)) else Sort.NEVER
-    if below_the_ask(job, world):
+    if below_the_ask(job, world) or borrows_for_ever(job, world):
         return Sort.NEVER
     runs = [(w, [r.allotment for r in w.attempt.replicas]) for w in world.holding if w.attempt]
     by_id = {w.id: w for w in world.queue}

@@ -32,6 +32,7 @@ class Code(StrEnum):
     POOL_CLOSED = "waiting.pool_closed"  # group, kind, pools, open
     RING = "waiting.ring"  # device, asked, replicas, allowed, whole
     BORROW = "waiting.borrow"  # group, resource, guaranteed, used, asked, common
+    BORROW_NEVER = "waiting.borrow_never"  # group, resource, guaranteed, common, asked
     CLEARING = "waiting.clearing"  # jobs
     MOVING = "waiting.moving"  # jobs
     FIFO = "waiting.fifo"  # group, ahead, ahead_name
@@ -209,8 +210,12 @@ NEVER_STARTS = frozenset(
         Code.POOL_CLOSED,
         Code.RING,
         Code.QUOTA_NEVER,
+        Code.BORROW_NEVER,
     }
 )
+
+# More than is guaranteed: as work that may be interrupted it could use what others leave idle.
+BORROWS = frozenset({Code.BORROW, Code.BORROW_NEVER})
 
 # Another try would end in the same way: somebody has to change something first.
 NO_USE_RETRYING = frozenset(

@@ -6,7 +6,7 @@ many worlds has to be cheap, and the next hours are not known card by card anywa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gpuyard.domain.cluster import Allotment
@@ -42,7 +42,9 @@ class Taken(NamedTuple):
     memory: int
 
 
-Limit = tuple[str, str, str]  # group, user or empty for all of it, resource
+# group, user or empty for all of it, resource. Work that stays has two more: what is guaranteed to nobody ("", "", r),
+# and of a group with a guarantee that part and the guarantee together ("", group, r).
+Limit = tuple[str, str, str]
 
 
 class Runner(NamedTuple):
@@ -85,6 +87,7 @@ class Painter:
         self._fields: dict[tuple[str, str], int] = {}
         self._wants: dict[Ask, int] = {}
         self._limited: set[Limit] = set()
+        self._borrowed: dict[tuple[str, str], int] = {}  # by group and resource, of work that stays
         self.scene = Scene([], [], [], [], [], [], [], [], [], {})
         for room in books.rooms:
             self._add_room(room)
@@ -94,6 +97,15 @@ class Painter:
                     limit = (quota.group, quota.user or "", quota.resource)
                     self._limited.add(limit)
                     self.scene.limits[limit] = quota.limit - books.purse.used(quota.group, quota.user, quota.resource)
+        self._add_guarantees()
+
+    def _add_guarantees(self) -> None:
+        purse, limits = self._books.purse, self.scene.limits
+        limits.update({("", "", resource): left for resource, left in purse.left_in_common().items()})
+        for (group, resource), guaranteed in purse.guaranteed.items():
+            used = purse.firmly_used(group, resource)
+            limits["", group, resource] = guaranteed + purse.common[resource] - used
+            self._borrowed[group, resource] = max(0, used - guaranteed)
 
     def _add_room(self, room: Room) -> None:
         scene, name = self.scene, room.node.name
@@ -111,13 +123,15 @@ class Painter:
         taken = tuple(found for found in map(self._taken, allotments) if found is not None)
         amounts = self._books.held[workload.id].amounts
         payer = self._books.held[workload.id].payer
-        self.scene.runners.append(Runner(workload.id, taken, self._limits(payer, amounts)))
+        limits = (*self._limits(payer, amounts), *self._given_back(payer, amounts))
+        self.scene.runners.append(Runner(workload.id, taken, limits))
 
     def add_waiter(self, workload: Workload, ask: Ask, amounts: Mapping[str, int]) -> None:
         payer = Payer(workload.group, workload.owner, workload.spec.preemptible)
         spec = workload.spec
         surely = None if spec.max_seconds is None else spec.max_seconds + spec.grace_seconds
-        self.scene.waiters.append(Waiter(workload.id, self._want(ask), self._limits(payer, amounts), surely))
+        limits = (*self._limits(payer, amounts), *self._firmly(payer, amounts))
+        self.scene.waiters.append(Waiter(workload.id, self._want(ask), limits, surely))
 
     def _taken(self, allotment: Allotment) -> Taken | None:
         """None for what is held on a node that is away: it comes back with the node, and nobody knows when."""
@@ -140,6 +154,23 @@ class Painter:
             for limit in ((payer.group, "", resource), (payer.group, payer.owner, resource))
             if amount and limit in self._limited
         )
+
+    def _firmly(self, payer: Payer, amounts: Mapping[str, int]) -> Iterator[tuple[Limit, int]]:
+        """What work that stays takes of guarantees, its group's and nobody's."""
+        purse = self._books.purse
+        for resource in purse.common if not payer.preemptible else ():
+            if amount := amounts.get(resource, 0):
+                group = payer.group if (payer.group, resource) in purse.guaranteed else ""
+                yield ("", group, resource), amount
+
+    def _given_back(self, payer: Payer, amounts: Mapping[str, int]) -> Iterator[tuple[Limit, int]]:
+        """The same when it ends. What its group has borrowed comes back with those of it that are told of first."""
+        for limit, amount in self._firmly(payer, amounts):
+            yield limit, amount
+            _, group, resource = limit
+            if back := min(amount, self._borrowed.get((group, resource), 0)):
+                self._borrowed[group, resource] -= back
+                yield ("", "", resource), back
 
     def _want(self, ask: Ask) -> int:
         found = self._wants.get(ask)

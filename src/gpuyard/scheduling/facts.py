@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.reasons import BORROWS, Code, Reason, because
 from gpuyard.domain.resources import WHOLE_CARD
 from gpuyard.domain.workload import State, Together, Workload
 from gpuyard.scheduling.backfill import ends_by
@@ -49,7 +49,7 @@ def _quotas(inquiry: Inquiry, batch: Batch, reason: Reason) -> Iterator[Reason]:
         for user in (None, payer.owner):
             limit = purse.limit(payer.group, user, resource)
             used = purse.used(payer.group, user, resource)
-            borrows = reason.code is Code.BORROW and user is None and resource == reason.facts["resource"]
+            borrows = reason.code in BORROWS and user is None and resource == reason.facts["resource"]
             if borrows or (limit is not None and asked and used + asked > limit):
                 scope, who = ("user", user) if user else ("group", payer.group)
                 amounts = {"used": used, "limit": limit, "guaranteed": guaranteed if user is None else 0}
@@ -183,7 +183,7 @@ def _node_fact(inquiry: Inquiry, lack: _Lack, stacks: list[Stack], **more: Any) 
 
 def _never(inquiry: Inquiry, batch: Batch, reason: Reason) -> Iterator[Reason]:
     """The kinds of machines there are, as they would be if nothing ran on them."""
-    if reason.code is Code.QUOTA_NEVER:
+    if reason.code in (Code.QUOTA_NEVER, Code.BORROW_NEVER):
         yield from _quotas(inquiry, batch, reason)
         return
     role = batch.ask.roles[0]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from gpuyard.domain.cluster import Allotment, CardShare, Node, NodeState
-from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
 from gpuyard.domain.resources import WHOLE_CARD
 from gpuyard.domain.workload import Workload
 from gpuyard.scheduling import explain, facts
@@ -126,7 +126,7 @@ class Inquiry:
             give_back(taken, self.books.rooms)
             refusal = self.books.purse.refusal(batch.payer, amounts_of(taken.values()), ALONE)
         if refusal is not None:
-            sort = Sort.NEVER if refusal.code is Code.QUOTA_NEVER else Sort.QUOTA
+            sort = Sort.NEVER if refusal.code in NEVER_STARTS else Sort.QUOTA
             return sort, told if told.code in SAYS.get(sort, ()) else refusal
         if taken is not None:
             return Sort.ORDER, told if told.code in SAYS[Sort.ORDER] else self._kept(batch, taken)

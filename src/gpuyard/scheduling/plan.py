@@ -156,7 +156,7 @@ class Pass:
                 # Others are leaving, and it will have their place: the next of the batch may ask for as much.
                 self.verdicts.append(Verdict(self._seq, batch, position, reason, alone=True))
                 asking.placed(batch)
-            elif group is not None and group.fifo and not self._is_hopeless(batch, reason):
+            elif group is not None and group.fifo and reason.code not in NEVER_STARTS:  # those hold nobody up
                 self._hold_group(asking, batch, position, reason)
             else:
                 self.verdicts.append(Verdict(self._seq, batch, position, reason))
@@ -170,10 +170,6 @@ class Pass:
         if waiting is None or waiting[0] < DEEPEST:
             return None
         return because(Code.ORDER, ahead=waiting[1], ahead_name=self._name(waiting[1]))
-
-    def _is_hopeless(self, batch: Batch, reason: Reason) -> bool:
-        """No waiting will help it: it holds nobody up."""
-        return reason.code in NEVER_STARTS or self.books.purse.borrows_too_much(batch.payer, batch.amounts)
 
     def _hold_group(self, asking: Asking, batch: Batch, position: int, reason: Reason) -> None:
         """Strictly first in, first out: everyone of the group waits behind the first."""

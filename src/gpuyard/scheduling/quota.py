@@ -45,16 +45,21 @@ def least_amounts(spec: Spec) -> Amounts:
     return total
 
 
-def capacity_of(nodes: Iterable[Node]) -> Amounts:
+def capacity_of(nodes: Iterable[Node], *, with_lost: bool = False) -> Amounts:
     total: Amounts = {"cpu": 0, "memory": 0}
     for node in nodes:
-        if node.state is NodeState.LOST:
+        if node.state is NodeState.LOST and not with_lost:
             continue
         total["cpu"] += node.cpu_milli
         total["memory"] += node.memory
         for card in node.cards:
             total[card.device] = total.get(card.device, 0) + WHOLE_CARD
     return total
+
+
+def _beyond(promised: Mapping[str, int], capacity: Mapping[str, int]) -> Amounts:
+    """What is guaranteed to nobody, of that which is guaranteed to somebody."""
+    return {resource: max(0, capacity.get(resource, 0) - sum) for resource, sum in promised.items()}
 
 
 class Payer(NamedTuple):
@@ -108,8 +113,9 @@ class Purse:
             if quota.guaranteed and quota.user is None:
                 self.guaranteed[quota.group, quota.resource] = quota.guaranteed
                 promised[quota.resource] = promised.get(quota.resource, 0) + quota.guaranteed
-        capacity = capacity_of(nodes)
-        self.common = {resource: max(0, capacity.get(resource, 0) - sum) for resource, sum in promised.items()}
+        nodes = list(nodes)
+        self.common = _beyond(promised, capacity_of(nodes))
+        self._common_with_lost = _beyond(promised, capacity_of(nodes, with_lost=True))  # they may come back
         self._used: dict[tuple[str, str | None, str], int] = {}
         self._firm: dict[tuple[str, str], int] = {}  # use that cannot be taken back
         self._firm_beyond = dict.fromkeys(promised, 0)  # of it, what goes beyond guarantees, all groups together
@@ -162,6 +168,14 @@ class Purse:
         """Does the group use more than is guaranteed to it, of any of these?"""
         return any(self.used(group, None, one) > self.guaranteed.get((group, one), 0) for one in resources)
 
+    def left_in_common(self) -> Amounts:
+        """What work that stays may still use of that which is guaranteed to nobody."""
+        return {resource: common - self._firm_beyond[resource] for resource, common in self.common.items()}
+
+    def firmly_used(self, group: str, resource: str) -> int:
+        """By the group's work that cannot be taken back; of what is guaranteed to anybody."""
+        return self._firm.get((group, resource), 0)
+
     def _borrow_refusal(self, payer: Payer, amounts: Mapping[str, int]) -> Reason | None:
         for resource, beyond, added in self._firmly_beyond(payer, amounts):
             common, there = self.common[resource], self._firm_beyond[resource]
@@ -170,8 +184,7 @@ class Purse:
                 guaranteed = self.guaranteed.get((payer.group, resource), 0)
                 facts = {"guaranteed": guaranteed, "used": used, "asked": amounts[resource]}
                 left = {"common": max(0, common - there), "needs": added}
-                never = {"never": True} if self.borrows_too_much(payer, amounts) else {}
-                return because(Code.BORROW, group=payer.group, resource=resource, **facts, **left, **never)
+                return because(Code.BORROW, group=payer.group, resource=resource, **facts, **left)
         return None
 
     def _firmly_beyond(self, payer: Payer, amounts: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
@@ -186,22 +199,24 @@ class Purse:
                 beyond = max(0, firm + asked - guaranteed)
                 yield resource, beyond, beyond - max(0, firm - guaranteed)
 
-    def borrows_too_much(self, payer: Payer, amounts: Mapping[str, int]) -> bool:
+    def _borrows_too_much(self, payer: Payer, amounts: Mapping[str, int], commons: Amounts) -> Reason | None:
         """More than the guarantee and the common part together: only as preemptible work will it ever start."""
-        return not payer.preemptible and any(
-            amounts.get(resource, 0) > common + self.guaranteed.get((payer.group, resource), 0)
-            for resource, common in self.common.items()
-        )
+        for resource, common in commons.items() if not payer.preemptible else ():
+            asked, guaranteed = amounts.get(resource, 0), self.guaranteed.get((payer.group, resource), 0)
+            if asked > common + guaranteed:
+                facts = {"guaranteed": guaranteed, "common": common, "asked": asked}
+                return because(Code.BORROW_NEVER, group=payer.group, resource=resource, **facts)
+        return None
 
     # --- may it start? -------------------------------------------------------------------------------------------
 
     def never(self, payer: Payer, amounts: Mapping[str, int]) -> Reason | None:
-        """A limit below what is asked for: no waiting will help."""
+        """A limit below what is asked for, or too much guaranteed to others: no waiting will help."""
         for quota, limit in self._quotas_of(payer):
             asked = amounts.get(quota.resource, 0)
             if asked > limit:
                 return _over(Code.QUOTA_NEVER, quota, asked, limit=limit)
-        return None
+        return self._borrows_too_much(payer, amounts, self._common_with_lost)
 
     def left_to_leave_open(self, payer: Payer) -> Amounts:
         """What limits leave of that which a request may leave open; empty when there are no such limits."""
@@ -225,7 +240,9 @@ class Purse:
                 return _over(code, quota, asked, used=used, limit=limit)
             key = (quota.group, quota.user, quota.resource)
             kept_from = kept_from or self._kept_from(key, limit - used - asked, standing)
-        return self._borrow_refusal(payer, amounts) or kept_from or self._kept_common(payer, amounts, standing)
+        never = self._borrows_too_much(payer, amounts, self._common_with_lost)
+        borrowing = never or self._borrow_refusal(payer, amounts)
+        return borrowing or kept_from or self._kept_common(payer, amounts, standing)
 
     def _kept_from(self, key: tuple[str, str | None, str], rest: int, standing: Standing) -> Reason | None:
         keeps = self._kept.get(key)
@@ -248,14 +265,15 @@ class Purse:
     ) -> None:
         """It waits: keep what it asks of its quotas, so that no later one of the same quota delays it.
 
-        One that its quotas can never hold keeps nothing. One that waits for its owner's own quota keeps nothing of
-        the group's: the others of the group are not to wait for one person's work to end.
+        One that its quotas can never hold, or not while machines are lost, keeps nothing. One that waits for its
+        owner's own quota keeps nothing of the group's: the others of the group are not to wait for one person's work
+        to end.
         """
         if not (self._limits or self.common):
             return
-        quotas = [(quota, limit) for quota, limit in self._quotas_of(payer) if amounts.get(quota.resource)]
-        if any(amounts[q.resource] > limit for q, limit in quotas) or self.borrows_too_much(payer, amounts):
+        if self.never(payer, amounts) or self._borrows_too_much(payer, amounts, self.common):
             return
+        quotas = [(quota, limit) for quota, limit in self._quotas_of(payer) if amounts.get(quota.resource)]
         own = [(quota, limit) for quota, limit in quotas if quota.user is not None]
         waits_for_own = any(self._is_used_up(quota, limit, amounts[quota.resource], seq) for quota, limit in own)
         for quota, _ in own if waits_for_own else quotas:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from gpuyard.domain.reasons import Code
+from gpuyard.domain.reasons import BORROWS, Code
 from gpuyard.domain.resources import GIB, MIB, WHOLE_CARD, Cards, Resources, show_bytes, show_milli
 from gpuyard.domain.workload import RoleSpec, Spec, Together, Where, Workload
 from gpuyard.scheduling.fit import Allotments
@@ -122,7 +122,7 @@ def _single(
 ) -> Iterator[tuple[str, list[Trial]]]:
     """Every kind of change with its trials, those that change least first."""
     spec = workload.spec
-    if proof.reason.code is Code.BORROW:
+    if proof.reason.code in BORROWS:
         yield "preemptible", [({"preemptible": "true"}, replace(workload, spec=replace(spec, preemptible=True)))]
     for group in groups:
         if group != workload.group:

@@ -100,18 +100,6 @@ def _busy(facts: Facts) -> str:
     )
 
 
-def _borrow(facts: Facts) -> str:
-    end = "or wait until work ends that uses it."
-    if facts.get("never"):
-        end = "without that it can never start."
-    return (
-        "Group {group} is guaranteed {guaranteed:amount} and uses {used:bare}. Beyond that, work that may not be "
-        "interrupted gets only what is guaranteed to nobody: of that {common:amount} are left, and this asks for "
-        f"{{asked:bare}}[, {{needs:bare}} of them from there]. With `preemptible: true` it may use what others leave "
-        f"idle; {end}"
-    )
-
-
 def _order(facts: Facts) -> str:
     who = "{ahead_name} ({ahead})" if facts.get("ahead_name") else "{ahead}"
     quota = "[ for the same {quota} quota]" if facts.get("quota") else ""
@@ -354,7 +342,17 @@ QUEUE: Mapping[Code, Template] = {
         "It can never start as it is: {device} chips are linked in rings, so a replica takes {allowed:list} of them, "
         "and several replicas take {whole} each; this asks for {asked} in each of {replicas}. Change `cards`."
     ),
-    Code.BORROW: _borrow,
+    Code.BORROW: (
+        "Group {group} is guaranteed {guaranteed:amount} and uses {used:bare}. Beyond that, work that may not be "
+        "interrupted gets only what is guaranteed to nobody: of that {common:amount} are left, and this asks for "
+        "{asked:bare}[, {needs:bare} of them from there]. With `preemptible: true` it may use what others leave idle; "
+        "or wait until work ends that uses it."
+    ),
+    Code.BORROW_NEVER: (
+        "It can never start as it is: group {group} is guaranteed {guaranteed:amount}, {common:bare} are guaranteed to "
+        "nobody, and work that may not be interrupted gets no more than these; this asks for {asked:bare}. With "
+        "`preemptible: true` it may use what others leave idle; or ask an admin for a larger guarantee."
+    ),
     Code.CLEARING: _clearing,
     Code.MOVING: (
         "Its cards are being brought together: preemptible work moves elsewhere[ ({jobs:list})]. It starts by itself "

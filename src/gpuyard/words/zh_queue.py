@@ -87,15 +87,6 @@ def _busy(facts: Facts) -> str:
     )
 
 
-def _borrow(facts: Facts) -> str:
-    end = "否则永远无法启动。" if facts.get("never") else "也可以等占用这部分的任务结束。"
-    return (
-        "{group} 组的保证配额是 {guaranteed:amount}，已用 {used:amount}。超出保证的部分，不可中断的任务只能用没有保证给"
-        "任何组的卡：还剩 {common:amount}，而它要 {asked:amount}[，其中 {needs:amount}出自这里]。"
-        f"写上 `preemptible: true` 就可以先用别组闲置的卡；{end}"
-    )
-
-
 def _order(facts: Facts) -> str:
     who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead} "
     quota = "，等的是同一份 {quota} 配额" if facts.get("quota") else ""
@@ -308,7 +299,16 @@ QUEUE: Mapping[Code, Template] = {
         "按现在的要求永远无法启动：{device} 芯片按环互联，一个副本只能用 {allowed:list} 张，多个副本时每个必须用 "
         "{whole} 张；而它有 {replicas} 个副本，每个要 {asked} 张。请修改 `cards`。"
     ),
-    Code.BORROW: _borrow,
+    Code.BORROW: (
+        "{group} 组的保证配额是 {guaranteed:amount}，已用 {used:amount}。超出保证的部分，不可中断的任务只能用没有保证给"
+        "任何组的卡：还剩 {common:amount}，而它要 {asked:amount}[，其中 {needs:amount}出自这里]。"
+        "写上 `preemptible: true` 就可以先用别组闲置的卡；也可以等占用这部分的任务结束。"
+    ),
+    Code.BORROW_NEVER: (
+        "照现在的写法永远无法启动：{group} 组的保证配额是 {guaranteed:amount}，没有保证给任何组的有 {common:amount}，"
+        "不可中断的任务最多只能用这两部分，而它要 {asked:amount}。写上 `preemptible: true` 就可以先用别组闲置的卡；"
+        "也可以请管理员提高保证配额。"
+    ),
     Code.CLEARING: "正在为它腾位置：可中断的任务[ {jobs:list} ]正在退回队列。卡一释放就会自动启动。",
     Code.MOVING: "正在为它把空闲的卡凑到一起：可中断的任务[ {jobs:list} ]正在换位置。卡一释放就会自动启动。",
     Code.FIFO: _fifo,

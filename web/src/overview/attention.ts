@@ -21,7 +21,7 @@ export const LONG_SECONDS = 600;
 export const SOON_SECONDS = 3600;
 const IDLE_SOON_SECONDS = 900;
 // As the server names what no end of other work will bring.
-const NEVER = new Set(["never_fits", "needs_replicas", "no_such_device", "no_such_model", "no_such_node", "pool_closed", "ring", "quota_never"]);
+const NEVER = new Set(["never_fits", "needs_replicas", "no_such_device", "no_such_model", "no_such_node", "pool_closed", "ring", "quota_never", "borrow_never"]);
 
 export const neverStarts = (code: string): boolean => NEVER.has(code.split(".").at(-1) ?? "");
 
