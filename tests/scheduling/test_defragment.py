@@ -20,6 +20,7 @@ from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import Kind, Together, Workload
 from gpuyard.scheduling.plan import plan
 from gpuyard.scheduling.snapshot import Eviction, Rule, Snapshot
+from gpuyard.scheduling.which_moves import sets_of
 
 NOW = 100_000.0
 MOVE = Defragment(Defragmenting.MOVE)
@@ -265,6 +266,28 @@ def test_the_fewest_moves_at_the_lowest_price_are_found_whenever_there_are_any(s
 def test_the_worlds_drawn_here_need_none_one_and_several_moves() -> None:
     counts = {len(plan(drawn(seed)).evictions) for seed in range(400)}
     assert counts >= {0, 1, 2, 3}
+
+
+@given(st.lists(st.integers(0, 8), max_size=9), st.integers(1, 4), st.integers(-1, 20))
+def test_sets_that_hold_enough_are_found_in_order_and_none_is_missed(sizes: list[int], count: int, least: int) -> None:
+    every = combinations(range(len(sizes)), count)
+    enough = [chosen for chosen in every if sum(sizes[place] for place in chosen) >= least]
+    assert list(sets_of(sizes, count, least, lambda: True)) == enough
+
+
+def test_thousands_of_small_ones_are_not_put_together_one_by_one() -> None:
+    sizes, looks = [1] * 500 + [1000] + [1] * 500 + [1000, 1000], [0]
+
+    def may_look() -> bool:
+        looks[0] += 1
+        return looks[0] < 100_000
+
+    assert list(sets_of(sizes, 3, 3000, may_look)) == [(500, 1001, 1002)]
+    assert looks[0] < 3 * len(sizes)
+
+
+def test_who_may_not_look_any_more_finds_no_more() -> None:
+    assert list(sets_of([1] * 9, 2, 2, iter([True, True, True] + [False] * 99).__next__)) == [(0, 1), (0, 2)]
 
 
 def test_a_job_on_one_node_takes_all_replicas_into_account() -> None:

@@ -9,10 +9,10 @@ Fewest moves first, then the least price: the seconds of work it loses, times it
 - nobody loses more than its unsaved seconds: its new place is kept for it from everybody until it runs again.
 
 For a job that starts in one place (one replica, or all on one node) the answer is exact as long as it takes no more
-than `TESTS_AT_MOST` tests of a node and `TRIALS_AT_MOST` trials of a whole set, among the `NODES_AT_MOST` nodes with
-the most free. For gangs over several nodes all sets are tried while they are that few; beyond that it is the fewest
-moves for one replica after the other. Beyond counting what is free on each node, the cost
-does not grow with the cluster.
+than `TESTS_AT_MOST` tests of a node, `LOOKS_AT_MOST` looks to find sets to test and `TRIALS_AT_MOST` trials of a whole
+set, among the `NODES_AT_MOST` nodes with the most free. For gangs over several nodes all sets are tried while they are
+that few; beyond that it is the fewest moves for one replica after the other. Beyond counting what is free on each
+node, the cost does not grow with the cluster.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 TESTS_IN_ALL, TRIALS_IN_ALL = 2000, 200  # in one pass; for one job half of that:
 TESTS_AT_MOST = 1000  # would it have room on this node without these?
+LOOKS_AT_MOST = 50_000  # at sizes, while sets are put together to be tested
 NODES_AT_MOST = 200  # nodes that work is moved away from: those with the most free
 OFFERS_AT_MOST = 16  # places that are tried for one that moves
 PLACES_AT_MOST = 200  # places that are tried for all of a set
@@ -71,7 +72,7 @@ class Defragmentation:
         self._books = books
         self._now = now
         self._left = (TESTS_IN_ALL, TRIALS_IN_ALL)
-        self._tests = self._trials = self._places = 0
+        self._tests = self._looks = self._trials = self._places = 0
         self._payer = Payer("", "", False)
 
     def moves_for(self, batch: Batch, standing: Standing, gone: Iterable[str] = ()) -> Moves | None:
@@ -85,7 +86,7 @@ class Defragmentation:
             return None
         tests, trials = self._left
         self._tests, self._trials, self._payer = min(tests, TESTS_AT_MOST), min(trials, TRIALS_AT_MOST), batch.payer
-        self._left = (tests - self._tests, trials - self._trials)
+        self._left, self._looks = (tests - self._tests, trials - self._trials), LOOKS_AT_MOST
         in_one_place = len(ask.roles) == 1 and (ask.replicas == 1 or ask.together is Together.ONE_NODE)
         search: type[InOnePlace | OverSeveral] = InOnePlace if in_one_place else OverSeveral
         found = search(self, self._books, batch, standing, stacks, movers).run()
@@ -146,6 +147,10 @@ class Defragmentation:
 
     def on_node(self, mover: Mover, node: str) -> list[Allotment]:
         return [one for one in self._books.held[mover.id].allotments if one.node == node]
+
+    def may_look(self) -> bool:
+        self._looks -= 1
+        return self._looks >= 0
 
     @property
     def may_test(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
 from math import comb
@@ -94,16 +95,45 @@ class InOnePlace(_Search):
         """Sets that hold what the stack lacks: told by counting, before anything is tried."""
         name, cards = stack.room.node.name, role.resources.cards
         missing = cards.milli * self.batch.ask.replicas - stack.milli if cards is not None else 0
-        here = [(one, self._milli(one, stack)) for one in self.here[name]]
-        if sum(sorted((milli for _, milli in here), reverse=True)[:count]) < missing:
-            return
-        for chosen in combinations(here, count):
-            if sum(milli for _, milli in chosen) >= missing:
-                yield tuple(mover for mover, _ in chosen)
+        here = self.here[name]
+        sizes = [self._milli(one, stack) for one in here]
+        for chosen in sets_of(sizes, count, missing, self.task.may_look):
+            yield tuple(here[place] for place in chosen)
 
     def _milli(self, mover: Mover, stack: Stack) -> int:
         given = (share for one in self.task.on_node(mover, stack.room.node.name) for share in one.cards)
         return sum(share.milli for share in given if share.index in stack.indices)
+
+
+def sets_of(sizes: Sequence[int], count: int, least: int, may_look: Callable[[], bool]) -> Iterator[tuple[int, ...]]:
+    """The places of so many sizes that come to at least so much, in the order of `combinations`. A beginning that
+    cannot get there any more is left: thousands of small ones cost little. `may_look` is asked at every step."""
+    best = _largest_sums(sizes, count)
+
+    def further(begun: tuple[int, ...], total: int, missing: int) -> Iterator[tuple[int, ...]]:
+        if not missing:
+            yield begun
+            return
+        for place in range(begun[-1] + 1 if begun else 0, len(sizes) - missing + 1):
+            if total + best[missing][place] < least or not may_look():
+                return
+            after = total + sizes[place]
+            if after + best[missing - 1][place + 1] >= least:
+                yield from further((*begun, place), after, missing - 1)
+
+    return further((), 0, count)
+
+
+def _largest_sums(sizes: Sequence[int], count: int) -> list[list[int]]:
+    """Of so many, from each place on: what the largest of them come to."""
+    sums = [[0] * (len(sizes) + 1) for _ in range(count + 1)]
+    largest: list[int] = []
+    for place in reversed(range(len(sizes))):
+        insort(largest, sizes[place])
+        del largest[:-count]
+        for number in range(1, count + 1):
+            sums[number][place] = sum(largest[-number:])
+    return sums
 
 
 class OverSeveral(_Search):
