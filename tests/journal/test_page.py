@@ -22,7 +22,15 @@ def test_every_command_of_the_page_works(yard: Yard) -> None:  # noqa: F811
     done = run_in_bash(yard, "".join(shell))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("to the last bit the same") == 2
-    assert "waits" in done.stdout
+    told = done.stdout.partition(" tell of third, ")[2].partition("to the last bit")[0].splitlines()
+    first = done.stdout.split()[0]
+    waits, *between, starts = told[2:-1]
+    assert " waits " in waits
+    assert first in waits, "as the page says: the first is named while it runs"
+    assert between
+    assert all(" waits " in row for row in between)
+    assert first not in between[-1]
+    assert " starts " in starts
     assert "present policy" in done.stdout
     assert "the journal of decisions is written" in done.stdout
     assert json.loads((yard.home / "what-if.json").read_text())["jobs"] == 3
