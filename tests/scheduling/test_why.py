@@ -54,6 +54,12 @@ def changes(found: Why) -> list[dict[str, str]]:
 # --- facts --------------------------------------------------------------------------------------------------------
 
 
+def test_who_waits_is_told_of_the_one_that_was_placed_just_now() -> None:
+    world = a_world(a_job("second", cards=8, at=1.0), a_job("third", cards=8, at=2.0), nodes=NODES[:1])
+    told = plan(world).waiting["third"]
+    assert (told.code, told.facts["jobs"]) == (Code.BUSY, ["second"])
+
+
 def test_nodes_that_lack_the_same_are_told_once_with_their_number() -> None:
     nodes = tuple(a_node(f"n{i}", 8) for i in range(5))
     holding = tuple(full(f"n{i}", f"h{i}", 8 if i else 6) for i in range(5))

@@ -179,8 +179,9 @@ def _scope(ask: Ask) -> dict[str, object]:
     return {**together, **({"pools": list(ask.pools)} if ask.pools else {})}
 
 
-def not_yet(ask: Ask, rooms: Rooms, troubled: Sequence[Room], on_node: Mapping[str, Mapping[str, None]]) -> Reason:
-    """It would fit if some of the running work ended, or if a held card came free."""
+def not_yet(ask: Ask, rooms: Rooms, troubled: Sequence[Room], *on_node: Mapping[str, Mapping[str, None]]) -> Reason:
+    """It would fit if some of the running work ended, or if a held card came free. `on_node`: who is on which, and who
+    was just placed there."""
     role = ask.roles[0]
     held = _held_card(role, troubled)
     if held is not None:
@@ -189,7 +190,7 @@ def not_yet(ask: Ask, rooms: Rooms, troubled: Sequence[Room], on_node: Mapping[s
     if closest is None:  # every node that would do is away
         return because(Code.NO_NODES, nodes=[])
     resource, wanted, free = shortage(role.resources, closest)
-    jobs = sorted(on_node.get(closest.node.name, ()))[:NAMED_AT_MOST]
+    jobs = sorted(id for there in on_node for id in there.get(closest.node.name, ()))[:NAMED_AT_MOST]
     facts = {"resource": resource, "asked": wanted, "free": free, "node": closest.node.name, "jobs": jobs}
     return because(Code.BUSY, replicas=ask.replicas, **facts, **_partly(ask, rooms, closest), **_scope(ask))
 

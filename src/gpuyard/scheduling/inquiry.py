@@ -135,7 +135,7 @@ class Inquiry:
             return Sort.TROUBLE, told if told.code in SAYS[Sort.TROUBLE] else trouble
         if told.code in SAYS[Sort.BUSY]:
             return Sort.BUSY, told
-        return Sort.BUSY, explain.not_yet(batch.ask, self.books.rooms, (), self.books.on_node)
+        return Sort.BUSY, explain.not_yet(batch.ask, self.books.rooms, (), self.books.on_node, self.one.came_to)
 
     def _kept(self, batch: Batch, taken: Allotments) -> Reason:
         """It would start, were nobody before it: name the one that keeps the room, or simply stands before it."""

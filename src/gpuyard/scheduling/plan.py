@@ -120,6 +120,7 @@ class Pass:
         self.now = now
         self._untold = untold  # nobody will read what was decided: only the decision counts
         self.placements: list[Placement] = []
+        self.came_to: dict[str, dict[str, None]] = {}  # node -> who was given something there
         self.verdicts: list[Verdict] = []
         self.evictions: list[Eviction] = []
         self.turns = Turns(books, now, untold=untold)
@@ -227,6 +228,7 @@ class Pass:
         self._given.append(_Given(batch.payer, amounts, taken))
         for allotment in taken.values():
             self._new_on.setdefault(allotment.node, []).append((standing.ends_by, allotment))
+            self.came_to.setdefault(allotment.node, {})[id] = None
         self._replicas += len(taken)
         self.books.purse.spend(batch.payer, amounts)
         self.turns.add(batch.payer, rate_of(taken.values(), self.books.policy.order.cores_per_card))
@@ -295,7 +297,7 @@ class Pass:
     def _busy(self, ask: Ask) -> Reason:
         if self._untold:
             return UNTOLD
-        return explain.not_yet(ask, self.books.rooms, self.books.troubled, self.books.on_node)
+        return explain.not_yet(ask, self.books.rooms, self.books.troubled, self.books.on_node, self.came_to)
 
     def _kept_from(self, batch: Batch, standing: Standing) -> Keep | None:
         """What an earlier workload keeps, if that is all that stands in the way."""
