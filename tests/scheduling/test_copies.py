@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import given, settings
-from tests.scheduling.test_fragments import books_of, cards, node, put
-from tests.scheduling.worlds import A100, V100, worlds
+from tests.scheduling.test_fragments import FRAGMENTS, books_of, cards, node, put
+from tests.scheduling.worlds import A100, NOW, V100, worlds
 
-from gpuyard.domain.cluster import Card, Node
+from gpuyard.domain.cluster import Card, Node, NodeState
 from gpuyard.domain.resources import GIB, Resources
+from gpuyard.domain.workload import RoleSpec, Spec, Workload
 from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.copies import Served, served
 from gpuyard.scheduling.fragments import Typical, may_use
+from gpuyard.scheduling.inquiry import Inquiry
+from gpuyard.scheduling.proposals import fragments
 from gpuyard.scheduling.room import Room
 from gpuyard.scheduling.snapshot import Snapshot
 
@@ -41,6 +44,20 @@ def test_cores_are_counted_once_where_a_machine_has_cards_of_two_models() -> Non
 def test_those_without_cards_are_not_counted() -> None:
     books = books_of(node("a", 4), t=(cards(1000), 1))
     assert served([Typical(Resources(cpu_milli=1000), 5)], books.rooms) == ()
+
+
+def test_what_fits_no_machine_is_not_told_among_typical_requests_and_what_fits_a_closed_one_is() -> None:
+    closed = replace(node("closed", 16), state=NodeState.CORDONED)
+    asked = [cards(1000), cards(16_000), cards(64_000), cards(1000, cpu=900_000), cards(1000, models=("T4",))]
+    learned = Books([node("a", 8), closed], {}, FRAGMENTS, typical=tuple(Typical(one, 1) for one in asked))
+    unlearned = Books([node("a", 8), closed], {}, FRAGMENTS)
+    for number, resources in enumerate(asked):
+        spec = Spec("job", (RoleSpec("worker", ("true",), 1, resources),))
+        unlearned.put(Workload(f"job000000{number}", "ann", "team", spec, 0.0))
+    for books in (learned, unlearned):
+        told = fragments(Inquiry(books, NOW))
+        assert sorted(one.cards.milli for one in told.requests) == [1000, 16_000]
+        assert [one.fit for one in told.requests if one.cards.milli == 16_000] == [0]
 
 
 def placed_one_by_one(room: Room, asked: Resources) -> int:

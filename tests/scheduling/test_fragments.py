@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scheduling.worlds import A100, V100, worlds
@@ -16,8 +17,8 @@ from gpuyard.domain.resources import GIB, WHOLE_CARD, Cards, Resources
 from gpuyard.domain.workload import RoleSpec, Spec, State
 from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.fit import Ask, Look, RoleAsk, ask_of, place_gang
-from gpuyard.scheduling.fragments import Typical, fragmented, typical_from, unusable
-from gpuyard.scheduling.measure import COPIES, FREE, Measure
+from gpuyard.scheduling.fragments import FREQUENT_AT_MOST, LARGE_AT_MOST, Typical, fragmented, typical_from, unusable
+from gpuyard.scheduling.measure import COPIES, COPIES_AT_MOST, FREE, KEPT_AT_MOST, SHAPES_AT_MOST, Measure
 from gpuyard.scheduling.mixing import GRAIN, worths
 from gpuyard.scheduling.plan import decide
 from gpuyard.scheduling.rings import choose_chips
@@ -73,6 +74,26 @@ def test_requests_that_differ_in_memory_alone_are_one_typical_request() -> None:
 def test_with_nothing_known_of_what_is_typical_the_tightest_node_is_taken() -> None:
     books = Books([node("large", 8), node("small", 2)], {}, FRAGMENTS)
     assert [one.node for one in put(books, cards(1000))] == ["small"]
+
+
+def test_of_requests_of_which_no_two_are_alike_the_first_by_frequency_and_by_cards_are_typical() -> None:
+    counts = {cards(1 + n % 40, cpu=n): 1 for n in range(1000)} | {cards(8000): 1, cards(1000): 3}
+    found = typical_from(counts)
+    assert len(found) <= FREQUENT_AT_MOST + LARGE_AT_MOST
+    assert found[0].resources.cards == Cards("nvidia", 1000)
+    assert any(one.resources.cards == Cards("nvidia", 8000) for one in found)
+
+
+def test_a_request_for_more_cards_than_any_machine_has_changes_nothing() -> None:
+    usual = {cards(470): 10, cards(530): 10, cards(1000): 1}
+    nodes = [node("a", 8), node("b", 4, V100)]
+    never = {cards(64_000): 50, cards(8000, models=(V100,)): 50, cards(1000, models=("T4",)): 50}
+    rooms = Books(nodes, {}, FRAGMENTS).rooms
+    known = [Measure([Typical(one, n) for one, n in counts.items()], rooms) for counts in (usual, usual | never)]
+    assert [one.unit("nvidia") for one in known] == [known[0].unit("nvidia")] * 2
+    for room in rooms:
+        plain, other = (one.kind_of(room.stacks[1]) for one in known)
+        assert (plain.shapes, plain.mixes, plain.mixed_weight) == (other.shapes, other.mixes, other.mixed_weight)
 
 
 # --- what is fragmented -------------------------------------------------------------------------------------------
@@ -279,6 +300,44 @@ def test_placing_by_fragments_never_decides_whether_a_single_job_starts(world: S
     assert [p.workload for p in decide(Books.of(world), world.now).placements] == [
         p.workload for p in decide(Books.of(tight), world.now).placements
     ]
+
+
+# --- what it costs ------------------------------------------------------------------------------------------------
+
+
+def hostile(seed: int, sizes: int, cores: int) -> tuple[Typical, ...]:
+    chance = Random(seed)
+    return typical_from({cards(1 + n % sizes, chance.randint(1, cores)): 1 for n in range(1000)})
+
+
+def test_requests_of_which_no_two_are_alike_cost_a_bounded_amount() -> None:
+    for sizes, cores in ((40, 300), (999, 3000)):
+        typical = hostile(7, sizes, cores)
+        rooms = Books([node("a", 8)], {}, FRAGMENTS).rooms
+        (room,) = rooms
+        kind = Measure(typical, rooms).kind_of(room.stacks[1])
+        assert len(kind.shapes) <= SHAPES_AT_MOST
+        requests = sum(len(shape.cores) for shape in kind.shapes)
+        assert kind.number_of_steps <= requests * COPIES_AT_MOST <= len(typical) * COPIES_AT_MOST
+        before = kind.memory.kept
+        kind.rests((WHOLE_CARD,) * 8).worth(kind.step(64_000))  # one row, and what is left of the cards
+        assert kind.memory.kept - before <= 3 * SHAPES_AT_MOST + 2
+
+
+def test_what_is_remembered_is_bounded_and_to_forget_it_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def placed(most: int) -> tuple[list[list[Allotment]], int]:
+        monkeypatch.setattr("gpuyard.scheduling.measure.KEPT_AT_MOST", most)
+        books = Books([node("a", 8), node("b", 4, V100)], {}, FRAGMENTS, typical=hostile(3, 300, 300))
+        chance = Random(5)
+        places = [put(books, cards(chance.randint(1, 400), chance.randint(1, 300))) for _ in range(60)]
+        ranks = books.rooms._learned.ranks_for(cards(1))
+        assert ranks is not None
+        return places, max(kind.memory.kept for kind in {ranks.measure.kind_of(r.stacks[1]) for r in books.rooms})
+
+    everything, kept = placed(KEPT_AT_MOST)
+    forgetful, few = placed(2000)
+    assert few <= 2000 < kept <= KEPT_AT_MOST
+    assert forgetful == everything
 
 
 # --- how much can be given out ------------------------------------------------------------------------------------

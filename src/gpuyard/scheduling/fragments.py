@@ -7,15 +7,18 @@ each was made. Counts are whole numbers and so is the measure, thousandths of a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources, is_model
-from gpuyard.scheduling.rings import choose_chips
+from gpuyard.scheduling.rings import allowed_sizes, choose_chips
 
 if TYPE_CHECKING:
     from gpuyard.scheduling.room import Stack
 
 REQUESTS, CARDS = 95, 99  # per cent of all that typical requests cover; the rarest beyond are left out
+# Where hardly two are alike, those that come first among each: what is worked out for typical requests stays bounded.
+FREQUENT_AT_MOST, LARGE_AT_MOST = 150, 250
 
 
 class Typical(NamedTuple):
@@ -34,8 +37,8 @@ def typical_from(counts: Mapping[Resources, int]) -> tuple[Typical, ...]:
         plain = Resources(cpu_milli=asked.cpu_milli, cards=asked.cards)
         alike[plain] = alike.get(plain, 0) + count
     cards = {asked: count * (asked.cards.milli if asked.cards else 0) for asked, count in alike.items()}
-    found = {asked: alike[asked] for asked in _covering(cards, CARDS)}
-    found |= {asked: 2 * alike[asked] for asked in _covering(alike, REQUESTS)}
+    found = {asked: alike[asked] for asked in islice(_covering(cards, CARDS), LARGE_AT_MOST)}
+    found |= {asked: 2 * alike[asked] for asked in islice(_covering(alike, REQUESTS), FREQUENT_AT_MOST)}
     return tuple(Typical(asked, found[asked]) for asked in _largest_first(found))
 
 
@@ -75,6 +78,17 @@ def may_use(stack: Stack, cards: Cards) -> bool:
     return stack.device == cards.device and named
 
 
+def has_cards(stack: Stack, cards: Cards) -> bool:
+    """Are these cards enough for it, were all of them free?"""
+    in_rings = cards.is_share or not stack.rings or cards.whole in allowed_sizes(stack.rings)
+    return len(stack.indices) >= cards.whole and in_rings and may_use(stack, cards)
+
+
+def could_serve(stack: Stack, asked: Resources, cards: Cards) -> bool:
+    """Would it fit here, were all cards and cores free?"""
+    return stack.room.node.cpu_milli >= stack.room.fair_share(asked)[0] and has_cards(stack, cards)
+
+
 def _fits(stack: Stack, asked: Resources, cards: Cards) -> bool:
     room, left = stack.room, stack.room.cards
     if room.fair_share(asked)[0] > room.cpu:
@@ -94,4 +108,4 @@ def fragmented(stack: Stack, typicals: Iterable[Typical]) -> int:
     return sum(one.times * unusable(stack, one.resources) for one in here) // asked if asked else 0
 
 
-__all__ = ["Typical", "fragmented", "may_use", "typical_from", "unusable"]
+__all__ = ["Typical", "could_serve", "fragmented", "has_cards", "may_use", "typical_from", "unusable"]

@@ -14,20 +14,28 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from gpuyard.domain.resources import WHOLE_CARD, Cards, Resources
-from gpuyard.scheduling.fragments import Typical, may_use
+from gpuyard.scheduling.fragments import Typical, could_serve, has_cards, may_use
 from gpuyard.scheduling.mixing import GRAIN, Sizes, Worths, worths
 from gpuyard.scheduling.rings import Rings, choose_chips, copies_in
 
 if TYPE_CHECKING:
     from gpuyard.scheduling.room import Room, Stack
 
+    Builds = list[tuple[Stack, int]]  # with how many cards there are on all of that build
+
 FINE = 1000  # weights are whole numbers: so many to one request
 COPIES, FREE = 2, 3  # what copies fill counts for so many fifths; what is large enough for one, for the others
 MIXED = 10  # what the best mixes make of a card counts so much more than what one typical request does
-RESTS_AT_MOST = 20_000  # of one kind are remembered
+SHAPES_AT_MOST = 64  # on one kind of stack: those that ask for most
+COPIES_AT_MOST = 100  # of one request on one stack are counted: of what is so small, there is always room for one more
+KEPT_AT_MOST = 300_000  # numbers that are remembered, of some 150 bytes each
 UNIT = 10  # thousandths of a card: places that differ by less are equal, and the tightest of them is taken
 
 Key = tuple[int, ...]
+# Of one shape that fits: its place, how many copies, what one of them fills, and what is large enough for it.
+Use = tuple[int, int, int, int]
+# Of one shape with so many cores: the weight of those for which there are enough, and that of so many copies of them.
+Cell = tuple[int, dict[int, int]]
 After = tuple[int, "Rests"]  # the card that is taken (its rest, or its index where chips are linked), and what is left
 
 
@@ -38,6 +46,30 @@ class Shape:
     milli: int  # of one card
     number: int  # of cards
     cores: tuple[tuple[int, int], ...]  # (cpu, weight)
+
+    @property
+    def amount(self) -> int:
+        """What is asked for in this shape, all requests together."""
+        return self.milli * self.number * sum(weight for _, weight in self.cores)
+
+
+class Memory:
+    """How much all kinds remember together. Requests and rests that are never alike would fill it without end, so at
+    some point all is forgotten, and worked out again where it is needed: it comes out the same."""
+
+    def __init__(self) -> None:
+        self.kept = 0
+        self._keepers: dict[Rests | Kind, None] = {}
+
+    def make_room(self, keeper: Rests | Kind, numbers: int) -> None:
+        """Before it remembers so many more."""
+        if self.kept + numbers > KEPT_AT_MOST:
+            for one in self._keepers:
+                one.forget()
+            self._keepers.clear()
+            self.kept = 0
+        self.kept += numbers
+        self._keepers[keeper] = None
 
 
 class Rests:
@@ -57,10 +89,8 @@ class Rests:
         """With so many cores, as the kind counts them."""
         found = self._worth.get(step)
         if found is None:
-            row, found = self.kind.row(step), self._base
-            for shape, copies, amount, free in self._uses:
-                fitting, filled = row[shape]
-                found += amount * filled[copies] + free * fitting
+            found = self._base + self.kind.used(step, self._uses)
+            self.kind.memory.make_room(self, 1)
             self._worth[step] = found
         return found
 
@@ -68,10 +98,18 @@ class Rests:
         """Every way in which a request for so much may be served, what it is cut from first to be preferred."""
         found = self._afters.get(milli)
         if found is None:
-            found = self._afters[milli] = [
-                (card, self.kind.rests(key)) for card, key in self.kind.cuts(self.key, milli)
-            ]
+            found = [(card, self.kind.rests(key)) for card, key in self.kind.cuts(self.key, milli)]
+            self.kind.memory.make_room(self, 1 + len(found))
+            self._afters[milli] = found
         return found
+
+    @property
+    def numbers(self) -> int:
+        return 1 + len(self._uses)
+
+    def forget(self) -> None:
+        self._worth.clear()
+        self._afters.clear()
 
 
 @dataclass(slots=True, eq=False)
@@ -82,8 +120,9 @@ class Kind:
     mixes: Worths
     mixed_weight: int
     cards: int
+    memory: Memory
     _steps: list[int] = field(default_factory=list)  # amounts of cores at which something changes
-    _rows: dict[int, list[tuple[int, list[int]]]] = field(default_factory=dict)
+    _rows: dict[int, list[Cell]] = field(default_factory=dict)
     _rests: dict[Key, Rests] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -92,43 +131,65 @@ class Kind:
         self._steps = sorted(steps)
 
     def _most_copies(self, shape: Shape) -> int:
-        return self.cards * (WHOLE_CARD // shape.milli) // shape.number
+        return min(COPIES_AT_MOST, self.cards * (WHOLE_CARD // shape.milli) // shape.number)
+
+    @property
+    def number_of_steps(self) -> int:
+        return len(self._steps)
 
     def step(self, cpu: int) -> int:
         return bisect_right(self._steps, cpu)
 
-    def row(self, step: int) -> list[tuple[int, list[int]]]:
-        """For each shape: the weight of those for which there are cores, and that of so many copies of them."""
-        found = self._rows.get(step)
-        if found is None:
-            cpu = self._steps[step - 1] if step else 0
-            found = self._rows[step] = [self._cell(shape, cpu) for shape in self.shapes]
+    def used(self, step: int, uses: Iterable[Use]) -> int:
+        """What these uses are worth with so many cores."""
+        row, found = self._row(step), 0
+        for shape, copies, amount, free in uses:
+            fitting, filled = row[shape]
+            times = filled.get(copies)
+            if times is None:
+                times = self._filled(shape, copies, step)
+                self.memory.make_room(self, 1)
+                filled[copies] = times
+            found += amount * times + free * fitting
         return found
 
-    def _cell(self, shape: Shape, cpu: int) -> tuple[int, list[int]]:
-        fitting = sum(weight for each, weight in shape.cores if each <= cpu)
-        filled, most = [0], self._most_copies(shape)
-        for copies in range(1, most + 1):
-            filled.append(filled[-1] + sum(weight for each, weight in shape.cores if each * copies <= cpu))
-        return fitting, filled
+    def _row(self, step: int) -> list[Cell]:
+        found = self._rows.get(step)
+        if found is None:
+            cpu = self._cpu(step)
+            found = [(sum([w for each, w in shape.cores if each <= cpu]), {}) for shape in self.shapes]
+            self.memory.make_room(self, len(found))
+            self._rows[step] = found
+        return found
+
+    def _cpu(self, step: int) -> int:
+        return self._steps[step - 1] if step else 0
+
+    def _filled(self, shape: int, copies: int, step: int) -> int:
+        """So many copies at most, and of each request as many as there are cores for."""
+        cpu = self._cpu(step)
+        return sum([w * (min(copies, cpu // each) if each else copies) for each, w in self.shapes[shape].cores])
+
+    def forget(self) -> None:
+        self._rows.clear()
+        self._rests.clear()
 
     def rests(self, key: Key) -> Rests:
         found = self._rests.get(key)
         if found is None:
-            if len(self._rests) >= RESTS_AT_MOST:  # shares of all sizes, for months: it is only a memory
-                self._rests.clear()
-            found = self._rests[key] = Rests(self, key)
+            found = Rests(self, key)
+            self.memory.make_room(self, found.numbers)
+            self._rests[key] = found
         return found
 
     def mixed(self, key: Key) -> int:
         mixes = self.mixes
         return self.mixed_weight * sum(mixes[rest // GRAIN] for rest in key if rest > 0)
 
-    def uses(self, key: Key) -> list[tuple[int, int, int, int]]:
-        """For each shape that fits: its place, how many copies, what one fills, and what is large enough for it."""
+    def uses(self, key: Key) -> list[Use]:
         found = []
         for place, shape in enumerate(self.shapes):
-            copies = self.copies(key, shape)
+            copies = min(COPIES_AT_MOST, self.copies(key, shape))
             if copies:
                 free = sum(rest for rest in key if rest >= shape.milli)
                 found.append((place, copies, COPIES * shape.milli * shape.number, FREE * free))
@@ -204,15 +265,13 @@ class Measure:
     ) -> None:
         """`mixes`: those that are worked out already."""
         self._mixes = mixes or {}
-        self._asked = [(one.resources, one.resources.cards, one.times) for one in typicals if one.resources.cards]
-        stacks = [stack for room in rooms for stack in room.stacks if stack.device]
-        self._builds = _builds(stacks)
+        self._builds = _builds(rooms)
+        self._asked = _asked(typicals, self._builds)
         self._open = any(asked.cpu_milli is None for asked, _, _ in self._asked)
         self._weights = [self._weight(asked, cards, times) for asked, cards, times in self._asked]
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._kind_of: dict[int, Kind] = {}  # by the serial number of the stack
-        for stack in stacks:
-            self._kind_of[stack.serial] = self._kind(stack)
+        self._memory = Memory()
 
     def knows(self, cards: Cards | None) -> bool:
         """Is anything typical of such cards; of any cards at all, for work without?"""
@@ -222,7 +281,10 @@ class Measure:
         return max(1, UNIT * self._times(device) * FINE * (COPIES + FREE))
 
     def kind_of(self, stack: Stack) -> Kind:
-        return self._kind_of[stack.serial]
+        found = self._kind_of.get(stack.serial)
+        if found is None:
+            found = self._kind_of[stack.serial] = self._kind(stack)
+        return found
 
     def _times(self, device: str) -> int:
         return sum(times for _, cards, times in self._asked if device in ("", cards.device))
@@ -230,7 +292,7 @@ class Measure:
     def _weight(self, asked: Resources, cards: Cards, times: int) -> int:
         """The fewer cards it may use at all, the more it counts on those: by three quarters of how few they are."""
         every = sum(number for stack, number in self._builds if stack.device == cards.device)
-        open_to = sum(number for stack, number in self._builds if _might_serve(stack, asked, cards))
+        open_to = sum(number for stack, number in self._builds if could_serve(stack, asked, cards))
         ratio = FINE * every // (open_to or every or 1)
         return times * isqrt(ratio * isqrt(ratio * FINE))
 
@@ -244,7 +306,7 @@ class Measure:
             sizes = _sizes(self._asked, stack.device)
             shapes, mixes = self._shapes(stack), self._mixes.get(sizes) or worths(sizes)
             weight = MIXED * self._times(stack.device) * FINE * (COPIES + FREE)
-            common = (shapes, mixes, weight, len(stack.indices))
+            common = (shapes, mixes, weight, len(stack.indices), self._memory)
             made = LinkedKind(*common, rings=stack.rings, indices=stack.indices) if stack.rings else Kind(*common)
             found = self._kinds[key] = made
         return found
@@ -256,12 +318,14 @@ class Measure:
                 cpu = stack.room.fair_share(asked)[0]
                 alike = cores.setdefault((min(cards.milli, WHOLE_CARD), max(1, cards.whole)), {})
                 alike[cpu] = alike.get(cpu, 0) + weight
-        return [Shape(*cut, tuple(sorted(alike.items()))) for cut, alike in sorted(cores.items())]
+        shapes = [Shape(*cut, tuple(sorted(alike.items()))) for cut, alike in sorted(cores.items())]
+        shapes.sort(key=lambda shape: shape.amount, reverse=True)
+        return sorted(shapes[:SHAPES_AT_MOST], key=lambda shape: (shape.milli, shape.number))
 
 
-def sizes_by_device(typicals: Iterable[Typical]) -> list[Sizes]:
+def sizes_by_device(typicals: Iterable[Typical], rooms: Iterable[Room]) -> list[Sizes]:
     """What is mixed on one card, for each device that is asked for."""
-    asked = [(one.resources, one.resources.cards, one.times) for one in typicals if one.resources.cards]
+    asked = _asked(typicals, _builds(rooms))
     return [_sizes(asked, device) for device in sorted({cards.device for _, cards, _ in asked})]
 
 
@@ -270,17 +334,30 @@ def _sizes(asked: Iterable[tuple[Resources, Cards, int]], device: str) -> Sizes:
     return tuple(sorted((min(cards.milli, WHOLE_CARD), times * max(1, cards.whole)) for cards, times in here))
 
 
-def _builds(stacks: Iterable[Stack]) -> list[tuple[Stack, int]]:
+def that_fit(typicals: Iterable[Typical], rooms: Iterable[Room]) -> tuple[Typical, ...]:
+    """Those for cards that would find a place on some machine, were all of them empty."""
+    builds, known = _builds(rooms), [(one, one.resources.cards) for one in typicals]
+    return tuple(
+        one
+        for one, cards in known
+        if cards is not None and any(could_serve(stack, one.resources, cards) for stack, _ in builds)
+    )
+
+
+def _asked(typicals: Iterable[Typical], builds: Builds) -> list[tuple[Resources, Cards, int]]:
+    """Without those whose cards no machine has: 64 on one machine would pass for 64 whole cards, over and over. One
+    that lacks cores alone is worth nothing anywhere, and its cards are asked for all the same."""
+    asked = [(one.resources, one.resources.cards, one.times) for one in typicals if one.resources.cards]
+    return [one for one in asked if any(has_cards(stack, one[1]) for stack, _ in builds)]
+
+
+def _builds(rooms: Iterable[Room]) -> Builds:
     """One stack of each build of machine, and how many cards there are on all of that build."""
+    stacks = [stack for room in rooms for stack in room.stacks if stack.device]
     found: dict[tuple[object, ...], tuple[Stack, int]] = {}
     for stack in stacks:
         node, number = stack.room.node, len(stack.indices)
-        build = (stack.device, stack.model, number, node.cpu_milli, len(node.cards))
+        build = (stack.device, stack.model, number, node.cpu_milli, len(node.cards), stack.rings)
         first, cards = found.get(build, (stack, 0))
         found[build] = (first, cards + number)
     return list(found.values())
-
-
-def _might_serve(stack: Stack, asked: Resources, cards: Cards) -> bool:
-    enough = len(stack.indices) >= cards.whole and stack.room.node.cpu_milli >= stack.room.fair_share(asked)[0]
-    return enough and may_use(stack, cards)

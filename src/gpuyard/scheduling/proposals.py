@@ -16,8 +16,9 @@ from gpuyard.scheduling.copies import Served, served
 from gpuyard.scheduling.defragment import Defragmentation, Moves, are_enough_free, are_enough_free_for_it
 from gpuyard.scheduling.fragments import Typical, fragmented, typical_from
 from gpuyard.scheduling.inquiry import Inquiry
+from gpuyard.scheduling.measure import that_fit
 from gpuyard.scheduling.plan import Verdict
-from gpuyard.scheduling.room import Standing
+from gpuyard.scheduling.room import Room, Standing
 
 LOOKED_AT = 50  # different requests that wait
 NODES_NAMED = 20
@@ -55,7 +56,7 @@ class Fragments(NamedTuple):
 def fragments(inquiry: Inquiry) -> Fragments:
     books = inquiry.books
     apart = [found for verdict in _busy(inquiry)[:LOOKED_AT] if (found := _apart(inquiry, verdict)) is not None]
-    typical = (books.typical or _asked_now(books))[:TYPICAL_AT_MOST]
+    typical = that_fit(books.typical or _asked_now(books), _machines(books))[:TYPICAL_AT_MOST]
     requests, nodes = served(typical, books.rooms), tuple(_nodes(books, typical))
     mode, closed = books.policy.defragment.mode, _closed(books)
     return Fragments(mode, requests, bool(books.typical), nodes, closed, tuple(apart))
@@ -143,6 +144,11 @@ def _nodes(books: Books, typical: tuple[Typical, ...]) -> Iterable[Fragment]:
 
 def _closed(books: Books) -> int:
     return sum(1 for node in books.nodes if node.cards and node.state is not NodeState.READY)
+
+
+def _machines(books: Books) -> Iterable[Room]:
+    """Those that take no new work as well: what fits only there will fit again."""
+    return [Room(node, 0, books.policy, 0) for node in books.nodes]
 
 
 def _asked_now(books: Books) -> tuple[Typical, ...]:

@@ -95,7 +95,7 @@ class Renewal:
 
 def _renew(typical: tuple[Typical, ...], rooms: Sequence[Room], moves: Moves, before: Ranks | None) -> Work:
     mixes: dict[Sizes, Worths] = {}
-    for sizes in sizes_by_device(typical):
+    for sizes in sizes_by_device(typical, rooms):
         pricing = Pricing(sizes)  # not from memory: it must take as long every time
         while pricing.rounds_left:
             pricing.play(ROUNDS_AT_ONCE)

@@ -15,7 +15,7 @@ from gpuyard.domain.people import Group, User
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.usage import PastUse
-from gpuyard.domain.workload import HOLDS_RESOURCES, State, Workload
+from gpuyard.domain.workload import HOLDS_RESOURCES, Spec, State, Workload
 from gpuyard.journal.events import Anew, BooksMade, Charged, GroupsAre, NodesAre, NoNotes, Notes, PolicyIs, TypicalIs
 from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.fragments import Typical
@@ -154,7 +154,7 @@ class Picture:
         is_new = workload.id not in self.live and self._asked.lacks(workload)
         self._notes.add(workload)
         self._keep(workload)
-        if is_new and self._asked.note(workload.id, workload.spec, workload.submitted_at):
+        if is_new and self._asked.note(workload.id, workload.owner, workload.spec, workload.submitted_at):
             self._learn()
 
     def _keep(self, workload: Workload) -> None:
@@ -228,7 +228,7 @@ class Picture:
         self._reload_people(conn)
         self._reload_policy(conn)
         self._reload_past(conn)
-        self._asked = Asked(workload_rows.newest_specs(conn, REMEMBERED))
+        self._asked = Asked(_submitted(conn))
         self._learn()
         self.tell_all()
 
@@ -309,6 +309,13 @@ class Picture:
             self.groups = groups
             self._notes.add(GroupsAre(groups))
             self.close_books()
+
+
+def _submitted(conn: Connection) -> list[tuple[str, str, Spec, float]]:
+    """What came last, oldest first, with whose it is."""
+    newest = workload_rows.newest_specs(conn, REMEMBERED)
+    owners = {id: owner for id, owner, _ in workload_rows.whose(conn, [id for id, _, _ in newest])}
+    return [(id, owners[id], spec, at) for id, spec, at in newest if id in owners]
 
 
 def _alike_but_for_images(nodes: Sequence[Node], before: Sequence[Node]) -> bool:
