@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -176,6 +177,36 @@ def test_the_last_of_a_disk_is_left_to_the_database(tmp_path: Path) -> None:
     wait_until(lambda: writing.recorder.problem == os.strerror(errno.ENOSPC), 20)
     writing.end()
     assert segments(tmp_path) == []
+
+
+def _replaced(path: Path) -> None:
+    path.rename(path.with_suffix(".old"))
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("meddle", [Path.unlink, lambda path: os.truncate(path, 3), _replaced])
+def test_a_file_that_somebody_takes_away_is_noticed_and_a_new_one_begun(
+    tmp_path: Path, meddle: Callable[[Path], None]
+) -> None:
+    writing = Writing(tmp_path, LARGE, try_again=0.05)
+    keeper = Keeper(BUSY.world(), 3, writing.recorder)
+    keeper.go_on()
+    wait_until(lambda: bool(segments(tmp_path)) and not writing.recorder.behind, 20)
+    meddle(segments(tmp_path)[-1].path)
+
+    def is_told() -> bool:
+        keeper.go_on()
+        return bool(writing.recorder.problem)
+
+    def goes_on() -> bool:
+        keeper.go_on()
+        return not writing.recorder.problem
+
+    wait_until(is_told, 20)
+    wait_until(goes_on, 20)
+    writing.end()
+    newest = segments(tmp_path)[-1].path
+    assert frames_of(newest)
 
 
 def test_a_disk_that_is_full_in_the_middle_leaves_a_gap_that_is_told(tmp_path: Path) -> None:

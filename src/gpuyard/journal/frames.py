@@ -8,6 +8,7 @@ in good order says so.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -39,6 +40,7 @@ class SegmentWriter:
     """Appends frames to a new file that only its owner can read."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -_WINDOW)
         self._sum = zlib.crc32(MAGIC)
@@ -50,9 +52,16 @@ class SegmentWriter:
             raise
 
     def append(self, data: Any) -> None:
+        self._require_its_file()
         packed = self._packer.compress(_spell(data).encode()) + self._packer.flush(zlib.Z_SYNC_FLUSH)
         self._sum = zlib.crc32(packed, self._sum)
         self._write(_HEAD.pack(len(packed), self._sum) + packed)
+
+    def _require_its_file(self) -> None:
+        """Where the file was taken away or cut short by others, whatever is written would be lost and nobody told."""
+        mine, there = os.fstat(self._descriptor), os.stat(self._path, follow_symlinks=False)
+        if (mine.st_dev, mine.st_ino, mine.st_size) != (there.st_dev, there.st_ino, self.size):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
     def end(self) -> None:
         """In good order, and safe from a loss of power from here on."""
