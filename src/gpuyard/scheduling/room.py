@@ -23,6 +23,7 @@ from gpuyard.scheduling.score import in_order
 from gpuyard.scheduling.shelf import Moves, Shelf
 from gpuyard.scheduling.sieve import Sieve
 
+SHARES_AT_MOST = 1000  # of one room are remembered
 SHELVES_AT_MOST = 20_000
 HELD_AT_MOST = 2000  # shelves of those that hold an image
 OPEN_CPU_MILLI = 1000  # a replica without cards that leaves its CPU open gets one core
@@ -203,6 +204,8 @@ class Room:
     def fair_share(self, asked: Resources) -> tuple[int, int, int]:
         found = self._shares.get(asked)
         if found is None:
+            if len(self._shares) >= SHARES_AT_MOST:  # requests that are all different, for months: it is only a memory
+                self._shares.clear()
             found = self._shares[asked] = fair_share(asked, self.node)
         return found
 
