@@ -98,7 +98,7 @@ class Place:
 
     def log(self, id: ReplicaId) -> str:
         """Its beginning, which is all of it but for a flood: that is bounded on disk, and still as long as it was."""
-        path = self.engine.log_path(id)
+        path: Path = self.engine.log_path(id)
         if not path.exists():
             return ""
         with path.open("rb") as file:
