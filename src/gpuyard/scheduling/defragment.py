@@ -34,7 +34,7 @@ from gpuyard.scheduling.which_moves import TRIALS_AT_MOST, InOnePlace, OverSever
 if TYPE_CHECKING:
     from gpuyard.scheduling.books import Books
 
-TESTS_IN_ALL, TRIALS_IN_ALL = 2000, 200  # in one pass; for one job half of that:
+TESTS_IN_ALL, LOOKS_IN_ALL, TRIALS_IN_ALL = 2000, 100_000, 200  # in one pass; for one job half of that:
 TESTS_AT_MOST = 1000  # would it have room on this node without these?
 LOOKS_AT_MOST = 50_000  # at sizes, while sets are put together to be tested
 NODES_AT_MOST = 200  # nodes that work is moved away from: those with the most free
@@ -71,7 +71,7 @@ class Defragmentation:
     def __init__(self, books: Books, now: float) -> None:
         self._books = books
         self._now = now
-        self._left = (TESTS_IN_ALL, TRIALS_IN_ALL)
+        self._left = (TESTS_IN_ALL, LOOKS_IN_ALL, TRIALS_IN_ALL)
         self._tests = self._looks = self._trials = self._places = 0
         self._payer = Payer("", "", False)
 
@@ -84,13 +84,16 @@ class Defragmentation:
         movers = self._movers(batch, stacks, frozenset(gone))
         if not movers:
             return None
-        tests, trials = self._left
-        self._tests, self._trials, self._payer = min(tests, TESTS_AT_MOST), min(trials, TRIALS_AT_MOST), batch.payer
-        self._left, self._looks = (tests - self._tests, trials - self._trials), LOOKS_AT_MOST
+        tests, looks, trials = self._left
+        self._payer = batch.payer
+        self._tests, self._looks = min(tests, TESTS_AT_MOST), min(looks, LOOKS_AT_MOST)
+        self._trials = min(trials, TRIALS_AT_MOST)
+        before = (self._tests, self._looks, self._trials)
         in_one_place = len(ask.roles) == 1 and (ask.replicas == 1 or ask.together is Together.ONE_NODE)
         search: type[InOnePlace | OverSeveral] = InOnePlace if in_one_place else OverSeveral
         found = search(self, self._books, batch, standing, stacks, movers).run()
-        self._left = (self._left[0] + max(0, self._tests), self._left[1] + max(0, self._trials))
+        spent = [had - max(0, has) for had, has in zip(before, (self._tests, self._looks, self._trials), strict=True)]
+        self._left = (tests - spent[0], looks - spent[1], trials - spent[2])
         return found
 
     def _near(self, ask: Ask) -> list[Stack]:
