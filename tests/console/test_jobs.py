@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from tests.cli.yard import Yard
 from tests.console.visits import Visits
 from tests.platforms import Platform, a_platform
@@ -141,6 +141,13 @@ def test_an_offer_taken_before_submitting_starts_the_job_at_once(
     expect(page.get_by_text(say("succeeded", "成功")).first).to_be_visible()
 
 
+def write_instead(page: Page, editor: Locator, text: str) -> None:
+    """As at a keyboard: all of it is chosen, and written over. The browser's own choice may come too late."""
+    editor.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+
+
 def test_a_mistake_in_yaml_is_told_at_its_line_and_nothing_is_created(
     yard: Platform, work: Client, ada: Visits
 ) -> None:
@@ -149,7 +156,7 @@ def test_a_mistake_in_yaml_is_told_at_its_line_and_nothing_is_created(
     before = len(list(work.jobs()))
     page.goto(yard.url + "/jobs/new?as=yaml")
     editor = page.get_by_label(say("Job file", "任务文件"))
-    editor.fill("command: echo hello\ncrads: 1\n")
+    write_instead(page, editor, "command: echo hello\ncrads: 1\n")
     expect(page.locator(".cm-lint-marker-error")).to_be_visible()
     expect(page.get_by_label(say("What would happen now", "现在提交会怎样"))).to_contain_text(say("line 2", "第 2 行"))
     page.get_by_role("button", name=say("Submit", "提交"), exact=True).click()
@@ -157,7 +164,7 @@ def test_a_mistake_in_yaml_is_told_at_its_line_and_nothing_is_created(
     expect(editor).to_contain_text("crads: 1")
     ada.picture("job-yaml-mistake")
     assert len(list(work.jobs())) == before
-    editor.fill("command: echo hello\ncards: many\n")
+    write_instead(page, editor, "command: echo hello\ncards: many\n")
     page.get_by_role("tab", name=say("Form", "表单")).click()
     expect(page.get_by_label(say("Cards", "加速卡"), exact=True)).to_have_value("many")
     expect(page.locator("#job-cards-hint[role=alert]")).to_be_visible()
@@ -169,7 +176,7 @@ def test_what_is_being_typed_as_yaml_is_not_lost_when_its_help_comes_late(yard: 
     page.route("**/api/v1/schema/job.json", lambda route: held.append(route))
     page.goto(yard.url + "/jobs/new?as=yaml")
     editor = page.get_by_label(say("Job file", "任务文件"))
-    editor.fill("command: echo ")
+    write_instead(page, editor, "command: echo ")
     outlook = page.get_by_label(say("What would happen now", "现在提交会怎样"))
     expect(outlook).to_contain_text(say("Starts now", "会立即在"))
     assert held
