@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests import halves
 from tests.postgres import PostgresMissing, PostgresServer, postgres_server
 
 import gpuyard
@@ -21,30 +20,6 @@ SOURCE = Path(gpuyard.__file__).parent
 # A change must not fail by chance: `make test` tries the same worlds every time, `make soak` throws the dice anew.
 settings.register_profile("same", derandomize=True)
 settings.register_profile("dice", derandomize=False)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--half", choices=(halves.MACHINE, halves.APART), help="one half of the tests: see tests/halves.py"
-    )
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files of the other half are not even loaded."""
-    return True if collection_path.suffix == ".py" and _is_of_the_other_half(collection_path, config) else None
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Those that were named one by one are."""
-    others = [item for item in items if _is_of_the_other_half(item.path, config)]
-    if others:
-        items[:] = [item for item in items if not _is_of_the_other_half(item.path, config)]
-        config.hook.pytest_deselected(items=others)
-
-
-def _is_of_the_other_half(file: Path, config: pytest.Config) -> bool:
-    half = config.getoption("half")
-    return half is not None and halves.HERE in file.parents and halves.half_of(file) != half
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -17,7 +17,7 @@ from tests.images import stage
 from tests.platforms import Platform, a_platform
 
 MISSING = stage.missing("iptables", "debootstrap")
-pytestmark = [pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.timeout(1500), pytest.mark.outside]
 OWN_CERTIFICATES = Path("/usr/local/share/ca-certificates")  # where Debian has those an admin added
 SMALL_PACKAGE = "six"
 SECONDS = 300.0

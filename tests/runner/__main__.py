@@ -1,0 +1,49 @@
+"""`python -m tests.runner [what pytest is told]`: a run of the tests, with its name, and cleared after."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from tests.runner import apart, runs
+from tests.runner.plugin import Plugin
+
+WANTS_ONE_PROCESS = ("--pdb", "--trace", "--collect-only", "--co", "-h", "--help", "--version", "--fixtures")
+
+
+def main(words: list[str]) -> int:
+    if any(word in WANTS_ONE_PROCESS for word in words):
+        return int(pytest.main(words))
+    apart.die_with_parent(os.getppid())  # killed with `make`, it does not go on by itself
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    for name in runs.clear_gone():
+        print(f"cleared after {name}, a run that is gone", flush=True)
+    run = runs.begin()
+    try:
+        return int(pytest.main(words, plugins=[Beginning(run)]))
+    finally:
+        began = time.monotonic()
+        run.end()
+        print(f"cleared after {run.name} in {time.monotonic() - began:.0f} s", flush=True)
+
+
+class Beginning:
+    """Knows the run before there is a configuration."""
+
+    def __init__(self, run: runs.Run) -> None:
+        self._run = run
+
+    def pytest_addoption(self, parser: pytest.Parser) -> None:
+        parser.addoption("--workers", type=int, help="how many processes run tests (two per core)")
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        cores = len(os.sched_getaffinity(0))
+        config.pluginmanager.register(Plugin(config, self._run, config.getoption("workers"), cores), "crew")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
