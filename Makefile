@@ -50,7 +50,7 @@ stop: .venv/.server ## stop the platform; running work goes on
 	else echo "gpuyard is not running ($(YARD_DATA)). / gpuyard 没有运行。"; fi
 
 test: .venv/.dev system-packages .venv/.console $(if $(TORCH),.venv/.torch-$(TORCH)) ## set up and run the tests
-	$(BIN)/python -m tests.halves -m "not soak"
+	$(BIN)/python -m tests.runner -m "not soak"
 
 check: .venv/.dev web-check ## lint, format and types
 	$(BIN)/ruff check $(CHECK)
@@ -66,7 +66,7 @@ web: ## build the console (needs Node 20 or newer)
 	@$(MAKE) --no-print-directory .venv/.console
 
 soak: .venv/.dev system-packages ## the long runs: hundreds of kills on both databases
-	$(BIN)/python -m pytest -m soak --timeout=0
+	$(BIN)/python -m tests.runner -m soak --timeout=0
 
 pictures: .venv/.dev system-packages .venv/.console ## make the pictures in README and the tutorials anew
 	YARD_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/console/test_pictures.py
@@ -151,7 +151,7 @@ system-packages:
 	  $(call apt-install,openssh-client openssh-sftp-server rsync) || true; fi
 	@if ! PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" command -v initdb >/dev/null; then \
 	  $(call apt-install,postgresql) || true; fi
-	@missing=""; for program in podman iptables busybox patchelf; do \
+	@missing=""; for program in podman iptables busybox patchelf slirp4netns; do \
 	  PATH="$$PATH:/usr/sbin:/sbin" command -v $$program >/dev/null || missing=yes; done; \
 	if [ -n "$$missing$(DOCKER)" ] || ! [ -e /usr/lib/podman/netavark ]; then $(call apt-install,$(CONTAINERS)) || true; fi
 	@missing=""; for program in chromium debootstrap g++ make krb5-config; do \
@@ -171,7 +171,7 @@ endef
 # Tests start a docker of their own. Installed only where that starts no service and takes nobody else's docker away.
 DOCKER := $(if $(wildcard /run/systemd/system /usr/*bin/dockerd /usr/local/*bin/dockerd /usr/*bin/containerd),,docker.io)
 # What running work in containers needs.
-CONTAINERS := podman runc netavark aardvark-dns iptables busybox-static patchelf $(DOCKER)
+CONTAINERS := podman runc netavark aardvark-dns iptables busybox-static patchelf slirp4netns $(DOCKER)
 # For the toolbox, an image to try it in, and a browser to visit it with.
 WORKPLACES := chromium fonts-wqy-microhei debootstrap g++ make libkrb5-dev
 

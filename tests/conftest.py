@@ -43,9 +43,27 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty database; the test runs once on each kind."""
-    if request.param == "sqlite":
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """The test runs once on each."""
+    return str(request.param)
+
+
+@pytest.fixture
+def database_url(database_kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database in which nothing is written yet."""
+    if database_kind == "sqlite":
+        yield f"sqlite:///{tmp_path}/gpuyard.db"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.database_with_tables()
+    yield url
+    server.drop_database(url)
+
+
+@pytest.fixture
+def empty_database_url(database_kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The same without any tables."""
+    if database_kind == "sqlite":
         yield f"sqlite:///{tmp_path}/gpuyard.db"
         return
     server: PostgresServer = request.getfixturevalue("postgres")

@@ -18,7 +18,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             yield yard
         return
     postgres: PostgresServer = request.getfixturevalue("postgres")
-    url = postgres.new_database()
+    url = postgres.database_with_tables()
     with running(folder, database_url=url) as yard:
         yield yard
     postgres.drop_database(url)

@@ -99,7 +99,7 @@ def _guard(work: Callable[[], int], place: Place) -> int:
     if place.outside and seen.recv(1):
         _make_way_out(first)
         seen.send(b"!")
-    return os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
+    return code_of(os.waitpid(first, 0)[1])
 
 
 def _be_first(work: Callable[[], int], place: Place, guard: socket.socket) -> int:
@@ -123,7 +123,13 @@ def _be_first(work: Callable[[], int], place: Place, guard: socket.socket) -> in
     while True:
         pid, status = os.wait()
         if pid == worker:
-            return os.waitstatus_to_exitcode(status)
+            return code_of(status)
+
+
+def code_of(status: int) -> int:
+    """As shells tell it: 137 for who was killed."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
 
 
 # --- what is seen there -------------------------------------------------------------------------------------------

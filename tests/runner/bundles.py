@@ -14,7 +14,7 @@ LONGEST_SECONDS = 25.0  # longer ones are cut
 
 
 @dataclass(frozen=True)
-class Test:
+class Piece:
     """One test, as far as handing out is concerned."""
 
     id: str
@@ -31,7 +31,7 @@ class Bundle:
     outside: bool = False
 
 
-def bundles_of(tests: Sequence[Test], seconds: Mapping[str, float], workers: int) -> list[Bundle]:
+def bundles_of(tests: Sequence[Piece], seconds: Mapping[str, float], workers: int) -> list[Bundle]:
     """In the order in which they are handed out. One worker alone has them as they come."""
     by_file: dict[str, list[int]] = {}
     for number, test in enumerate(tests):
@@ -40,7 +40,7 @@ def bundles_of(tests: Sequence[Test], seconds: Mapping[str, float], workers: int
     return made if workers == 1 else sorted(made, key=lambda bundle: -bundle.seconds)
 
 
-def _cut(file: str, numbers: list[int], tests: Sequence[Test], seconds: Mapping[str, float]) -> list[Bundle]:
+def _cut(file: str, numbers: list[int], tests: Sequence[Piece], seconds: Mapping[str, float]) -> list[Bundle]:
     """In parts that take about equally long, as far as one may know."""
     each = seconds.get(file, UNKNOWN_SECONDS) / len(numbers)
     parts: list[list[int]] = []

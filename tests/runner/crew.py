@@ -88,7 +88,7 @@ class Worker:
 
     def ended(self) -> int:
         self.line.close()
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return apart.code_of(os.waitpid(self.pid, 0)[1])
 
 
 class Crew:

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 from tests.runner import telling, worker
-from tests.runner.bundles import Bundle, Test, bundles_of
+from tests.runner.bundles import Bundle, Piece, bundles_of
 from tests.runner.crew import Begun, Busy, Crew, Done, Heard, Lost, Reported
 from tests.runner.runs import Run
 
 PROJECT = Path(__file__).parents[2]
-KEPT = PROJECT / "build" / "tests"  # what the last run tells: seconds by file, and who is unsteady
-RECORDS = (KEPT / "seconds.json", PROJECT / "tests" / "seconds.json")
+KEPT = Path("build") / "tests"  # of the project; what the last run tells: seconds by file, and who is unsteady
+RECORDS = (Path("tests") / "seconds.json", KEPT / "seconds.json")  # what is known at first, and since the last run
 MOST_TRIED_AGAIN = 30  # of more than that, trying again tells nothing
 TOLD_EVERY_SECONDS = 15.0
 
@@ -69,12 +69,19 @@ class Plugin:
         crew = Crew(self._run, partial(worker.work, session), _kept_visible(session.config))
         count = self._wanted or (2 * self._cores if crew.is_apart else 1)
         self._write(f"{len(tests)} tests, {count} workers{'' if crew.is_apart else ', where they are (not root)'}")
-        for heard in crew.do(bundles_of(tests, _seconds_by_file(), count), count):
+        known = _seconds_by_file(session.config.rootpath)
+        for heard in crew.do(bundles_of(tests, known, count), count):
             self._hear(heard, session, self._first)
             if session.shouldfail or session.shouldstop:
                 raise session.Failed(session.shouldfail or session.shouldstop)
         self._try_again(session, tests, crew)
         return True
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """What was kept back is told now."""
+        for result in self._first.values():
+            if result.failed:
+                self._tell(result)
 
     def _hear(self, heard: Heard, session: pytest.Session, results: dict[str, Result]) -> None:
         match heard:
@@ -99,13 +106,14 @@ class Plugin:
         result = results.setdefault(report.nodeid, Result())
         result.reports.append(report)
         if report.failed:
-            self._write(f"failed, for now: {report.nodeid} ({report.when})")
+            lines = report.longreprtext.splitlines() or [""]
+            self._write(f"failed, for now: {report.nodeid} ({report.when})  {lines[-1].strip()}")
         if results is self._first and report.when == "teardown" and not result.failed:
             self._tell(result)
 
     # --- once more ------------------------------------------------------------------------------------------------
 
-    def _try_again(self, session: pytest.Session, tests: Sequence[Test], crew: Crew) -> None:
+    def _try_again(self, session: pytest.Session, tests: Sequence[Piece], crew: Crew) -> None:
         failed = [number for number, test in enumerate(tests) if (r := self._first.get(test.id)) and r.failed]
         if failed:
             self._write(f"once more, one by one: {min(len(failed), MOST_TRIED_AGAIN)} of {len(failed)} that failed")
@@ -162,45 +170,49 @@ class Plugin:
         for line in telling.slowest({test: result.seconds for test, result in self._first.items()}):
             terminalreporter.write_line(line)
         terminalreporter.section("seconds by folder")
-        budgets = telling.budgets_in((PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-        for line in self._account.table(budgets):
+        for line in self._account.table(_budgets(self._config.rootpath)):
             terminalreporter.write_line(line, red=telling.OVER in line)
         seconds = telling.by_file({test: result.seconds for test, result in self._first.items()})
-        _keep("seconds.json", json.dumps(seconds, indent=0, sort_keys=True))
+        self._keep("seconds.json", json.dumps(seconds, indent=0, sort_keys=True))
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Last of all, and kept."""
         lines = telling.told_of(self._unsteady)
-        _keep("unsteady.txt", "\n".join(lines))
+        self._keep("unsteady.txt", "\n".join(lines))
         print(*lines, sep="\n", flush=True)
 
+    def _keep(self, name: str, text: str) -> None:
+        folder = self._config.rootpath / KEPT
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.joinpath(name).write_text(f"{text}\n", encoding="utf-8")
 
-def _keep(name: str, text: str) -> None:
-    KEPT.mkdir(parents=True, exist_ok=True)
-    KEPT.joinpath(name).write_text(f"{text}\n", encoding="utf-8")
+
+def _budgets(root: Path) -> dict[str, int]:
+    page = root / "CONTRIBUTING.md"
+    return telling.budgets_in(page.read_text(encoding="utf-8")) if page.is_file() else {}
 
 
-def _seconds_by_file() -> dict[str, float]:
-    """From the last run here, or else as they were when somebody kept them."""
-    return {file: spent for record in reversed(RECORDS) if record.is_file() for file, spent in _read(record).items()}
+def _seconds_by_file(root: Path) -> dict[str, float]:
+    records = [root / record for record in RECORDS if (root / record).is_file()]
+    return {file: spent for record in records for file, spent in _read(record).items()}
 
 
 def _read(record: Path) -> dict[str, float]:
     return dict(json.loads(record.read_text(encoding="utf-8")))
 
 
-def _test_of(item: pytest.Item) -> Test:
+def _test_of(item: pytest.Item) -> Piece:
     shares = ""
     if callspec := getattr(item, "callspec", None):
         shared = [name for name, scope in callspec._arg2scope.items() if scope.value != "function"]
         shares = "-".join(str(callspec.indices[name]) for name in sorted(shared))
-    return Test(item.nodeid, item.nodeid.partition("::")[0], shares, item.get_closest_marker("outside") is not None)
+    return Piece(item.nodeid, item.nodeid.partition("::")[0], shares, item.get_closest_marker("outside") is not None)
 
 
 def _kept_visible(config: pytest.Config) -> tuple[Path, ...]:
     """What must be there inside: the project, Python, and what was prepared."""
     from tests.images.stage import CACHE
 
-    told = [config.rootpath, Path(sys.prefix), Path(sys.base_prefix), CACHE]
+    told = [config.rootpath, PROJECT, Path(sys.prefix), Path(sys.base_prefix), CACHE]
     return tuple(dict.fromkeys(path.resolve() for path in told if path.is_dir()))

@@ -40,11 +40,15 @@ class Run:
         os.close(self.lock)
 
 
-def begin(home: Path | None = None) -> Run:
-    home = home or Path(tempfile.gettempdir()).resolve()
+def home() -> Path:
+    """Where the folders of runs are."""
+    return Path(tempfile.gettempdir()).resolve()
+
+
+def begin() -> Run:
     while True:
         name = PREFIX + "".join(secrets.choice(_LETTERS) for _ in range(5))
-        folder = home / name
+        folder = home() / name
         if folder.exists() or (lock := _locked(_lock_of(folder), make=True)) is None:
             continue
         folder.mkdir(mode=0o711)  # people in containers go through it, and see nothing
@@ -52,10 +56,10 @@ def begin(home: Path | None = None) -> Run:
         return Run(name, folder, lock)
 
 
-def clear_gone(home: Path | None = None) -> list[str]:
+def clear_gone() -> list[str]:
     """After all runs of ours that are gone. Returns their names."""
-    home, cleared = home or Path(tempfile.gettempdir()).resolve(), []
-    for found in sorted(home.glob(f"{PREFIX}*.lock")):
+    cleared = []
+    for found in sorted(home().glob(f"{PREFIX}*.lock")):
         folder = found.with_suffix("")
         if not _is_own(found) or (lock := _locked(found, make=False)) is None:
             continue
@@ -78,9 +82,10 @@ def clear(name: str, folder: Path) -> None:
         time.sleep(0.02)
     for place in sorted(_mounts_below(folder), reverse=True):
         subprocess.run(["umount", place], check=True, capture_output=True)  # or what is shown there would be removed
-    for group in _groups_of(name):
+    for group in groups_of(name):
         _remove_group(group, deadline)
-    shutil.rmtree(folder, onerror=_open_and_again)
+    for place in (folder, *Path("/dev/shm").glob(f"{name}-*")):
+        shutil.rmtree(place, onerror=_open_and_again)
 
 
 def _lock_of(folder: Path) -> Path:
@@ -117,7 +122,7 @@ def _is_own(path: Path) -> bool:
 def _processes_of(name: str, folder: Path) -> set[int]:
     """By their cgroup, their environment, or what they were started with."""
     marks = (f"{VARIABLE}={name}".encode(), os.fsencode(folder))
-    found = {pid for group in _groups_of(name) for pid in _members(group)}
+    found = {pid for group in groups_of(name) for pid in _members(group)}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) not in found:
             with contextlib.suppress(OSError):
@@ -140,7 +145,7 @@ def _our_own_line() -> set[int]:
     return line
 
 
-def _groups_of(name: str) -> list[Path]:
+def groups_of(name: str) -> list[Path]:
     """Its cgroups, one under every controller."""
     return [Path(top, inner) for top, folders, _ in os.walk(CGROUPS) for inner in folders if inner == name]
 

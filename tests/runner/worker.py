@@ -17,6 +17,7 @@ import pytest
 from _pytest.runner import CallInfo
 from tests.runner import crew
 from tests.runner.apart import cpu_seconds
+from tests.runner.runs import PREFIX, VARIABLE
 
 INTERRUPTED = 2
 
@@ -63,7 +64,8 @@ def _set_up(config: pytest.Config, line: Connection, said: int, folder: Path) ->
         os.dup2(what, number)
     capture.start_global_capturing()
     factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]
-    factory._given_basetemp, os.environ["TMPDIR"], tempfile.tempdir = folder / "t", str(folder), None
+    factory._given_basetemp = folder / os.environ[VARIABLE].removeprefix(PREFIX)
+    os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sender = Sender(config, line)

@@ -36,9 +36,9 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 # --- opening ------------------------------------------------------------------------------------------------------
 
 
-def test_the_steps_lead_to_exactly_the_schema_a_new_database_gets(database_url: str) -> None:
+def test_the_steps_lead_to_exactly_the_schema_a_new_database_gets(empty_database_url: str) -> None:
     """Compared as the database itself describes it: every column, type, collation, key, index and condition."""
-    url = parse_url(database_url)
+    url = parse_url(empty_database_url)
     with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as database:
         with database.exclusive() as conn:
             migrate(conn)
@@ -75,13 +75,13 @@ def test_the_list_of_steps_is_the_one_the_files_make() -> None:
     assert tuple(reversed(steps)) == REVISIONS
 
 
-def test_a_new_and_an_up_to_date_database_are_opened_without_the_migration_tool(database_url: str) -> None:
+def test_a_new_and_an_up_to_date_database_are_opened_without_the_migration_tool(empty_database_url: str) -> None:
     code = (
         "import sys; from gpuyard.store.database import Database; Database.open(sys.argv[1]).close(); "
         "sys.exit('alembic' in sys.modules)"
     )
     for _ in ("new", "up to date"):
-        result = run_python(code, database_url)
+        result = run_python(code, empty_database_url)
         assert result.returncode == 0, result.stderr
 
 
@@ -97,10 +97,10 @@ def test_a_database_written_by_a_newer_program_is_refused_and_left_alone(databas
         assert workloads.get(conn, a_job().id) == a_job()
 
 
-def test_opening_at_the_same_time_from_several_processes_builds_it_once(database_url: str) -> None:
+def test_opening_at_the_same_time_from_several_processes_builds_it_once(empty_database_url: str) -> None:
     code = "import sys; from gpuyard.store.database import Database; Database.open(sys.argv[1]).close()"
     openers = [
-        subprocess.Popen([sys.executable, "-c", code, database_url], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", code, empty_database_url], stderr=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
     errors = [opener.communicate()[1] for opener in openers]
@@ -116,21 +116,21 @@ with Database(parse_url(sys.argv[1]), lock_seconds=15.0, patience_seconds=30.0).
 
 
 @pytest.mark.parametrize("way", [BUILD_AT_ONCE, BUILD_BY_STEPS], ids=["at once", "by steps"])
-def test_building_the_schema_can_be_killed_at_any_moment_and_is_taken_up_again(database_url: str, way: str) -> None:
+def test_building_the_schema_can_be_killed_at_any_moment_and_is_taken_up_again(empty_database_url: str, way: str) -> None:
     """The moment moves over the whole way: connect, every table, commit."""
     code = (
         "import sys, alembic.runtime.environment; from gpuyard.store.database import Database, parse_url; "
         f"from gpuyard.store.migrate import migrate, revision_of; print('go', flush=True)\n{way}"
     )
     for delay_ms in (0, 8, 16, 24, 40, 60):
-        builder = subprocess.Popen([sys.executable, "-c", code, database_url], stdout=subprocess.PIPE)
+        builder = subprocess.Popen([sys.executable, "-c", code, empty_database_url], stdout=subprocess.PIPE)
         assert builder.stdout is not None
         assert builder.stdout.readline() == b"go\n"
         time.sleep(delay_ms / 1000)
         builder.kill()
         builder.wait()
         builder.stdout.close()
-    with closing(Database.open(database_url)) as database:
+    with closing(Database.open(empty_database_url)) as database:
         submit(database, a_job())
         with database.read() as conn:
             assert workloads.live(conn) == [a_job()]

@@ -19,14 +19,14 @@ USER = "INSERT INTO users VALUES ('ann', 'hash', {no}, 7000, {yes}, {no}, 1.0)"
 TOKEN = "INSERT INTO tokens VALUES ('t1', 'h1', 'ann', 'ci', 'write', 1.0, NULL, 2.0, NULL)"
 
 
-def test_tokens_of_the_first_schema_were_made_with_no_other(database_url: str) -> None:
-    url = parse_url(database_url)
+def test_tokens_of_the_first_schema_were_made_with_no_other(empty_database_url: str) -> None:
+    url = parse_url(empty_database_url)
     with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
         migrate(conn, "0001")
         no, yes = ("false", "true") if old.dialect == "postgresql" else ("0", "1")
         conn.exec_driver_sql(USER.format(no=no, yes=yes))
         conn.exec_driver_sql(TOKEN)
-    with closing(Database.open(database_url)) as database:
+    with closing(Database.open(empty_database_url)) as database:
         with database.read() as conn:
             assert revision_of(conn) == NEWEST
             before = logins.TokenRow("t1", "h1", "ann", "ci", "write", 1.0, None, 2.0, None)
@@ -36,13 +36,13 @@ def test_tokens_of_the_first_schema_were_made_with_no_other(database_url: str) -
             assert logins.made_with(conn, "t1") == ["t2"]
 
 
-def test_quotas_and_groups_of_the_second_schema_keep_their_limits_and_count_alike(database_url: str) -> None:
-    url = parse_url(database_url)
+def test_quotas_and_groups_of_the_second_schema_keep_their_limits_and_count_alike(empty_database_url: str) -> None:
+    url = parse_url(empty_database_url)
     with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
         migrate(conn, "0002")
         conn.exec_driver_sql("INSERT INTO groups VALUES ('vision', 7000, 1.0)")
         conn.exec_driver_sql("INSERT INTO quotas VALUES ('vision', '', 'nvidia', 8000), ('vision', 'ann', 'cpu', 5)")
-    with closing(Database.open(database_url)) as database:
+    with closing(Database.open(empty_database_url)) as database:
         quotas = (Quota("vision", "nvidia", 8000), Quota("vision", "cpu", 5, "ann"))
         with database.read() as conn:
             assert people.all_groups(conn) == [Group("vision", quotas, 7000)]
@@ -52,14 +52,14 @@ def test_quotas_and_groups_of_the_second_schema_keep_their_limits_and_count_alik
             assert conn.exec_driver_sql("SELECT count(*) FROM quotas").scalar() == 0
 
 
-def test_attempts_of_the_second_schema_never_said_that_their_work_was_saved(database_url: str) -> None:
-    url = parse_url(database_url)
+def test_attempts_of_the_second_schema_never_said_that_their_work_was_saved(empty_database_url: str) -> None:
+    url = parse_url(empty_database_url)
     with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
         migrate(conn, "0002")
         row = {**new_row(a_job(), None, None), "attempt": 1}
         conn.execute(sa.insert(sa.table("workloads", *map(sa.column, row))), row)
         conn.exec_driver_sql("INSERT INTO attempts VALUES ('job0000001', 1, 2.0, 3.0, 4.0, NULL)")
-    with closing(Database.open(database_url)) as database, database.read() as conn:
+    with closing(Database.open(empty_database_url)) as database, database.read() as conn:
         assert workloads.attempts(conn, "job0000001") == [Attempt(1, 2.0, (), started_at=3.0, ended_at=4.0)]
 
 
@@ -75,8 +75,8 @@ def test_what_someone_has_live_is_counted_from_an_index(database: Database) -> N
     assert "ix_workloads_live_owner" in str(plan)
 
 
-def test_attempts_of_the_eighth_schema_add_up_what_earlier_ones_held_and_saved(database_url: str) -> None:
-    url = parse_url(database_url)
+def test_attempts_of_the_eighth_schema_add_up_what_earlier_ones_held_and_saved(empty_database_url: str) -> None:
+    url = parse_url(empty_database_url)
     with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
         migrate(conn, "0008")
         row = {**new_row(a_job(), None, None), "attempt": 3}
@@ -84,7 +84,7 @@ def test_attempts_of_the_eighth_schema_add_up_what_earlier_ones_held_and_saved(d
         for attempt in ("1, 2.0, 3.0, 14.0, NULL, 8.0, NULL", "2, 20.0, 21.0, 25.0, NULL, NULL, NULL"):
             conn.exec_driver_sql(f"INSERT INTO attempts VALUES ('job0000001', {attempt})")
         conn.exec_driver_sql("INSERT INTO attempts VALUES ('job0000001', 3, 30.0, NULL, NULL, NULL, NULL, NULL)")
-    with closing(Database.open(database_url)) as database, database.read() as conn:
+    with closing(Database.open(empty_database_url)) as database, database.read() as conn:
         first, second, third = workloads.attempts(conn, "job0000001")
         assert (first.served_before, second.served_before, third.served_before) == (0.0, 12.0, 17.0)
         assert (first.kept_before, second.kept_before, third.kept_before) == (0.0, 5.0, 5.0)
