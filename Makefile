@@ -24,7 +24,7 @@ CHECK := src tests $(wildcard lab)
 BYTECODE := $(BIN)/python -m compileall -q src/gpuyard
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop test check bench soak web web-check pictures clean system-packages name-yard
+.PHONY: help run stop test check bench soak web python-check web-check pictures clean system-packages name-yard
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 14
@@ -52,7 +52,10 @@ stop: .venv/.server ## stop the platform; running work goes on
 test: .venv/.dev system-packages .venv/.console $(if $(TORCH),.venv/.torch-$(TORCH)) ## set up and run the tests
 	$(BIN)/python -m tests.runner -m "not soak"
 
-check: .venv/.dev web-check ## lint, format and types
+check: .venv/.dev ## lint, format and types
+	@$(MAKE) --no-print-directory -j2 --output-sync=target python-check web-check
+
+python-check: .venv/.dev
 	$(BIN)/ruff check $(CHECK)
 	$(BIN)/ruff format --check $(CHECK)
 	$(BIN)/mypy $(CHECK)

@@ -41,8 +41,15 @@ def description(yard: Yard) -> BaseSchema:
     return loaded.exclude(path_regex="/(logs/follow|live)$")
 
 
-@pytest.mark.parametrize("mode", list(GenerationMode))
-@pytest.mark.parametrize("who", ["chief", "plain"])
+@pytest.mark.parametrize(
+    ("who", "mode"),
+    [
+        ("plain", GenerationMode.POSITIVE),
+        ("chief", GenerationMode.NEGATIVE),
+        pytest.param("chief", GenerationMode.POSITIVE, marks=pytest.mark.soak),
+        pytest.param("plain", GenerationMode.NEGATIVE, marks=pytest.mark.soak),
+    ],
+)
 def test_anything_asked_gets_a_described_answer(
     yard: Yard, description: BaseSchema, who: str, mode: GenerationMode
 ) -> None:

@@ -14,6 +14,9 @@ from tests.runner.plugin import Plugin
 WANTS_ONE_PROCESS = ("--pdb", "--trace", "--collect-only", "--co", "-h", "--help", "--version", "--fixtures")
 
 
+BEFORE = "GPUYARD_TEST_BEFORE"  # what was done before, and how long it took
+
+
 def main(words: list[str]) -> int:
     if any(word in WANTS_ONE_PROCESS for word in words):
         return int(pytest.main(words))
@@ -22,13 +25,15 @@ def main(words: list[str]) -> int:
         signal.signal(number, signal.default_int_handler)
     for name in runs.clear_gone():
         print(f"cleared after {name}, a run that is gone", flush=True)
-    run = runs.begin()
+    run, began = runs.begin(), time.monotonic()
     try:
         return int(pytest.main(words, plugins=[Beginning(run)]))
     finally:
-        began = time.monotonic()
+        clearing = time.monotonic()
         run.end()
-        print(f"cleared after {run.name} in {time.monotonic() - began:.0f} s", flush=True)
+        print(f"cleared after {run.name} in {time.monotonic() - clearing:.0f} s")
+        before = os.environ.get(BEFORE)
+        print(f"{before}, " if before else "", f"tested in {time.monotonic() - began:.0f} s", sep="", flush=True)
 
 
 class Beginning:

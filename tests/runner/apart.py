@@ -183,7 +183,11 @@ def _make_way_out(first: int) -> None:
     command = [program, "--configure", "--mtu=1500", f"--ready-fd={told}", str(first), "tap0"]
     guard = os.getpid()
     subprocess.Popen(
-        command, pass_fds=[told], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+        command,
+        pass_fds=[told],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
         preexec_fn=functools.partial(die_with_parent, guard),
     )
     os.close(told)

@@ -128,7 +128,10 @@ def _processes_of(name: str, folder: Path) -> set[int]:
             with contextlib.suppress(OSError):
                 place = Path(entry.path)
                 told = place.joinpath("environ").read_bytes() + place.joinpath("cmdline").read_bytes()
-                if any(mark in told for mark in marks) and place.joinpath("stat").read_text().rpartition(") ")[2][0] != "Z":
+                if (
+                    any(mark in told for mark in marks)
+                    and place.joinpath("stat").read_text().rpartition(") ")[2][0] != "Z"
+                ):
                     found.add(int(entry.name))
     return found
 

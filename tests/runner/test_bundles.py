@@ -12,7 +12,9 @@ FILES = ("tests/a/test_a.py", "tests/b/test_b.py", "tests/test_c.py")
 @st.composite
 def some_tests(draw: st.DrawFn) -> list[Piece]:
     drawn = draw(st.lists(st.tuples(st.sampled_from(FILES), st.sampled_from("xyz"), st.booleans()), max_size=30))
-    return [Piece(f"{file}::test_{n}", file, shares, outside) for n, (file, shares, outside) in enumerate(sorted(drawn))]
+    return [
+        Piece(f"{file}::test_{n}", file, shares, outside) for n, (file, shares, outside) in enumerate(sorted(drawn))
+    ]
 
 
 @given(some_tests(), st.dictionaries(st.sampled_from(FILES), st.floats(0, 200)), st.integers(1, 8))
