@@ -1,318 +1,103 @@
 """How fast gpuyard is, measured as a user would meet it. `make bench` prints one line per promise.
 
-python -m lab.bench [NAME ...]     only the named ones; --list shows the names
+python -m lab.bench [NAME ...]     only the named ones: benches, groups, or what these begin with; --list shows both
 """
 
 from __future__ import annotations
 
 import compileall
-import json
+import importlib
 import os
-import shutil
-import statistics
-import subprocess
+import signal
 import sys
-import tempfile
-import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from datetime import datetime
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
-from lab import (
-    console_bench,
-    console_overview_bench,
-    doors_bench,
-    fit_bench,
-    forecast_bench,
-    gateway_bench,
-    journal_bench,
-    kueue_bench,
-    ledger_bench,
-    scheduling_bench,
-    ssh_bench,
-    why_bench,
-    workplace_bench,
-)
-from lab.lines import Line, percentile
-from lab.platform import YARD, Connection, Platform, a_platform
+from lab.bench_names import REFUSED, SUFFIX, Bench, Unknown, chosen, known_benches, listed
+from lab.lines import Line
+from lab.needs import ROOT, LeftOut
+from lab.outcome import Outcome, is_good, summary
+from lab.own_folder import an_own_folder, empty
+from lab.report import machine
 
-MB = 1e6
-ROOT = Path(__file__).parent.parent
+Measure = Callable[[], list[Line]]
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTED = 130
 
 
-def start_and_idle() -> list[Line]:
-    ready = []
-    for _ in range(5):
-        with a_platform("--simulate-cards", "8") as platform:
-            ready.append(platform.ready_seconds)
-            if len(ready) == 5:
-                platform.connect().call("GET", "/workloads")
-                time.sleep(5)
-                idle = platform.pss_bytes()
-    return [
-        Line("server ready after `yard up` (median of 5)", statistics.median(ready), 2.0, "s"),
-        Line("idle platform with its gateway, PSS of all processes", idle / MB, 220, "MB"),
-    ]
-
-
-def help_time() -> list[Line]:
-    times = []
-    for _ in range(20):
-        begun = time.perf_counter()
-        subprocess.run([*YARD, "--help"], stdout=subprocess.DEVNULL, check=True)
-        times.append(time.perf_counter() - begun)
-    return [Line("`yard --help` (median of 20)", statistics.median(times), 0.25, "s")]
-
-
-def submit_to_running() -> list[Line]:
-    """From the moment the client sends the job until the process itself has begun to run, by its own clock."""
-    seconds = []
-    with a_platform("--simulate-cards", "8") as platform:
-        connection = platform.connect()
-        for _ in range(110):
-            sent = time.time()
-            id = connection.submit(command=["date", "+%s.%N"], cards=1)
-            connection.wait(id, "succeeded", "failed")
-            seconds.append(float(_log(platform, id)) - sent)
-    seconds = seconds[10:]
-    return [
-        Line("submit to running, process engine, idle node, p50 of 100", percentile(seconds, 0.5), 0.3, "s"),
-        Line("submit to running, process engine, idle node, p99 of 100", percentile(seconds, 0.99), 1.0, "s"),
-    ]
-
-
-def _log(platform: Platform, id: str) -> str:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{platform.port}/api/v1/workloads/{id}/logs",
-        headers={"Authorization": f"Bearer {platform.token}"},
-    )
-    with urllib.request.urlopen(request) as answer:
-        return str(answer.read().decode())
-
-
-def eight_clients() -> list[Line]:
-    """Two processes with four connections each, so that the clients' own work is not all on one core."""
-    each = 250
-    with a_platform("--engine", "simulated", "--nodes", "200x8") as platform:
-        begun = time.perf_counter()
-        with ProcessPoolExecutor(2) as pool:
-            halves = [pool.submit(_four_clients, platform.port, platform.token, each) for _ in range(2)]
-            accepted = [id for half in halves for id in half.result()]
-        seconds = time.perf_counter() - begun
-        lost = len(accepted) - len(set(accepted)) + _missing(platform.connect(), accepted)
-        ended = time.perf_counter()
-        _wait_for_all_ended(platform.connect())
-        drained = time.perf_counter() - ended
-    return [
-        Line("8 clients submitting, jobs accepted per second", len(accepted) / seconds, 200, "jobs/s", at_most=False),
-        Line("  of these lost", lost, 0, "jobs"),
-        Line("  seconds until all 2000 had run (for information)", drained, 600, "s"),
-    ]
-
-
-def _four_clients(port: int, token: str, each: int) -> list[str]:
-    ids: list[str] = []
-
-    def client() -> None:
-        connection = Connection(port, token)
-        for _ in range(each):
-            ids.append(connection.submit(command="sleep 0.5", cards=1))
-
-    threads = [threading.Thread(target=client) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return ids
-
-
-def _missing(connection: Connection, accepted: list[str]) -> int:
-    found: set[str] = set()
-    cursor = ""
-    while True:
-        page = connection.call("GET", f"/workloads?limit=500{cursor}")
-        found |= {job["id"] for job in page["items"]}
-        if not page["next"]:
-            return len(set(accepted) - found)
-        cursor = f"&cursor={page['next']}"
-
-
-def _wait_for_all_ended(connection: Connection) -> None:
-    deadline = time.monotonic() + 600
-    while time.monotonic() < deadline:
-        live = [
-            connection.call("GET", f"/workloads?state={s}&limit=1")["items"] for s in ("queued", "placed", "running")
-        ]
-        if not any(live):
-            return
-        time.sleep(0.2)
-
-
-def with_history() -> list[Line]:
-    """The same questions with nothing stored and with 10,000 finished jobs stored."""
-    with a_platform("--engine", "simulated", "--nodes", "20x8") as platform:
-        connection = platform.connect()
-        empty = _schedule_seconds(connection)
-        with ProcessPoolExecutor(2) as pool:
-            for half in [pool.submit(_finished_jobs, platform.port, platform.token, 1250) for _ in range(2)]:
-                half.result()
-        connection = platform.connect()  # the idle one was closed meanwhile
-        _wait_for_all_ended(connection)
-        id = connection.submit(command="sleep 0.01")
-        lists = [_timed(lambda: connection.call("GET", "/workloads?limit=50")) for _ in range(200)]
-        shows = [_timed(lambda: connection.call("GET", f"/workloads/{id}")) for _ in range(200)]
-        full = _schedule_seconds(connection)
-    return [
-        Line("10,000 finished jobs: list of 50, p99", percentile(lists, 0.99) * 1000, 100, "ms"),
-        Line("10,000 finished jobs: show, p99", percentile(shows, 0.99) * 1000, 100, "ms"),
-        Line("scheduling time with 10,000 finished / with none (median)", full / empty, 1.5, "ratio"),
-    ]
-
-
-def _finished_jobs(port: int, token: str, each: int) -> None:
-    def client() -> None:
-        connection = Connection(port, token)
-        for _ in range(each):
-            connection.submit(command="sleep 0.01")
-
-    threads = [threading.Thread(target=client) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def _schedule_seconds(connection: Connection) -> float:
-    """From submitted to running as the server saw it, median of 40."""
-    waits = []
-    for _ in range(40):
-        id = connection.submit(command="sleep 0.05", cards=1)
-        job = connection.wait(id, "running", "succeeded")
-        waits.append(_moment(job["started_at"]) - _moment(job["submitted_at"]))
-    return statistics.median(waits)
-
-
-def _moment(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-
-
-def _timed(call: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    call()
-    return time.perf_counter() - begun
-
-
-def live_logs() -> list[Line]:
-    """A job prints the time; the follower looks at its own clock when the line arrives."""
-    script = "import time\nfor i in range(200):\n    print(time.time(), flush=True)\n    time.sleep(0.05)"
-    delays: list[float] = []
-    with a_platform() as platform:
-        connection = platform.connect()
-        id = connection.submit(command=["python3", "-c", script])
-        connection.wait(id, "running")
-        for text in _followed(platform, id):
-            arrived = time.time()
-            delays += [arrived - float(line) for line in text.split()]
-    return [Line(f"log line visible, p99 of {len(delays)}", percentile(delays, 0.99), 0.3, "s")]
-
-
-def _followed(platform: Platform, id: str) -> Iterator[str]:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{platform.port}/api/v1/workloads/{id}/logs/follow?offset=0",
-        headers={"Authorization": f"Bearer {platform.token}"},
-    )
-    with urllib.request.urlopen(request) as stream:
-        event = ""
-        for raw in stream:
-            line = raw.decode().rstrip("\n")
-            if line.startswith("event: "):
-                event = line[7:]
-            elif line.startswith("data: ") and event == "log":
-                yield json.loads(line[6:])["text"]
-            elif line.startswith("data:") and event == "end":
-                return
-
-
-def large_log() -> list[Line]:
-    with a_platform() as platform:
-        connection = platform.connect()
-        warm = connection.submit(command=["echo", "warm"])
-        connection.wait(warm, "succeeded")
-        list(_followed(platform, warm))
-        before = platform.pss_bytes()
-        id = connection.submit(command=["sh", "-c", "yes 0123456789012345678901234567890123456789 | head -c 200000000"])
-        most, size, begun = 0, 0, time.perf_counter()
-        for count, text in enumerate(_followed(platform, id)):
-            size += len(text)
-            if count % 200 == 0:
-                most = max(most, platform.pss_bytes())
-        seconds = time.perf_counter() - begun
-    assert size == 200_000_000, f"{size} bytes arrived"
-    return [
-        Line("following a 200 MB log costs the server", (max(most, before) - before) / MB, 20, "MB"),
-        Line("  at (for information)", size / MB / seconds, 1, "MB/s", at_most=False),
-    ]
-
-
-def clean_clone() -> list[Line]:
-    with tempfile.TemporaryDirectory(prefix="yard-clone-") as folder:
-        clone, data = Path(folder) / "gpuyard", Path(folder) / "data"
-        # Without /usr/local/bin on the path `make run` leaves the machine's own `yard` alone.
-        path = ":".join(part for part in os.environ["PATH"].split(":") if part != "/usr/local/bin")
-        env = {**os.environ, "PATH": path, "YARD_DATA": str(data), "YARD_PORT": "0"}
-        begun = time.perf_counter()
-        subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
-        subprocess.run(["make", "-C", str(clone), "run"], check=True, env=env, stdout=subprocess.DEVNULL)
-        yard = clone / ".venv/bin/yard"
-        job = [str(yard), "run", "--cards", "2", "--", "python3", "-c", "print('hello')"]
-        output = subprocess.run(job, check=True, env=env, capture_output=True, text=True).stdout
-        seconds = time.perf_counter() - begun
-        subprocess.run([str(yard), "down", "--data", str(data)], check=True, env=env, stdout=subprocess.DEVNULL)
-        shutil.rmtree(data, ignore_errors=True)
-    assert "hello" in output
-    return [Line("clean clone to the first job's output", seconds, 120, "s")]
-
-
-MEASURES = (
-    start_and_idle,
-    help_time,
-    submit_to_running,
-    eight_clients,
-    with_history,
-    live_logs,
-    large_log,
-    clean_clone,
-    *gateway_bench.MEASURES,
-    *doors_bench.MEASURES,
-    *ssh_bench.MEASURES,
-    *workplace_bench.MEASURES,
-    *scheduling_bench.MEASURES,
-    *kueue_bench.MEASURES,
-    *fit_bench.MEASURES,
-    *forecast_bench.MEASURES,
-    *why_bench.MEASURES,
-    *journal_bench.MEASURES,
-    *ledger_bench.MEASURES,
-    *console_overview_bench.MEASURES,
-    *console_bench.MEASURES,
-)
-
-
-def main(names: list[str]) -> int:
-    chosen = [m for m in MEASURES if not names or m.__name__ in names]
-    if names == ["--list"] or not chosen:
-        print("\n".join(m.__name__ for m in MEASURES))
-        return 0 if names == ["--list"] else 2
-    lines: list[Line] = []
+def main(words: list[str]) -> int:
+    known = known_benches()
+    if words == ["--list"]:
+        print(listed(known))
+        return 0
+    try:
+        benches = chosen(words, known)
+    except Unknown as unknown:
+        print(unknown, file=sys.stderr)
+        return REFUSED
     compileall.compile_dir(ROOT / "src", quiet=1)  # as an installation does, also where Python itself keeps no bytecode
-    for measure in chosen:
-        for line in measure():
-            print(line, flush=True)
-            lines.append(line)
-    return 0 if all(line.kept for line in lines) else 1
+    return measure_all({bench.name: partial(_measure, bench) for bench in benches})
+
+
+def measure_all(measures: Mapping[str, Measure]) -> int:
+    """One after the other. Returns the exit code."""
+    for number in ENDING:
+        signal.signal(number, _end_in_order)
+    _forget_settings()
+    outcomes: list[Outcome] = []
+    try:
+        with an_own_folder() as folder:
+            for name, measure in measures.items():
+                outcomes.append(_outcome(name, measure, folder))
+    except KeyboardInterrupt:
+        print("\n!!   interrupted", flush=True)
+    print("\n".join([*summary(outcomes), f"measured on: {machine()}"]), flush=True)
+    if len(outcomes) < len(measures):
+        return INTERRUPTED
+    return 0 if is_good(outcomes) else 1
+
+
+def _measure(bench: Bench) -> list[Line]:
+    """Loaded only now: those that were not asked for may need what is not installed."""
+    measure: Measure = getattr(importlib.import_module(f"lab.{bench.group}{SUFFIX}"), bench.name)
+    return measure()
+
+
+def _end_in_order(number: int, frame: object) -> None:
+    """Once: whoever is impatient must not interrupt the clearing away. Not SIG_IGN, which programs would inherit."""
+    for one in ENDING:
+        signal.signal(one, lambda *_: None)
+    raise KeyboardInterrupt
+
+
+def _forget_settings() -> None:
+    """Somebody's YARD_GATEWAY_PORT or YARD_URL would lead elsewhere than to the platforms that are measured."""
+    for name in [name for name in os.environ if name.startswith("YARD_")]:
+        del os.environ[name]
+
+
+def _outcome(name: str, measure: Measure, folder: Path) -> Outcome:
+    """One that breaks does not keep the others from being measured."""
+    begun = time.monotonic()
+    lines: list[Line] = []
+    left_out = broke = ""
+    try:
+        try:
+            lines = measure()
+        finally:
+            empty(folder)
+    except LeftOut as missing:
+        left_out = str(missing)
+        print(f"!!   {name} is left out: {left_out}", flush=True)
+    except Exception as problem:
+        broke = f"{type(problem).__name__}: {problem}".partition("\n")[0]
+        traceback.print_exc()
+    for line in lines:
+        print(line, flush=True)
+    return Outcome(name, time.monotonic() - begun, all(line.kept for line in lines), left_out, broke)
 
 
 if __name__ == "__main__":

@@ -68,13 +68,15 @@ def _seconds_beside(books: Books, looking: Callable[[], object]) -> float:
     thread = threading.Thread(target=look)
     thread.start()
     taken = []
-    for _ in range(DECISIONS):
-        time.sleep(0.01)
-        begun = time.perf_counter()
-        decide(books, NOW)
-        taken.append(time.perf_counter() - begun)
-    over.set()
-    thread.join()
+    try:
+        for _ in range(DECISIONS):
+            time.sleep(0.01)
+            begun = time.perf_counter()
+            decide(books, NOW)
+            taken.append(time.perf_counter() - begun)
+    finally:
+        over.set()
+        thread.join()
     return percentile(taken, 0.9)
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuyard.cli.processes import gateway_pids
+
 YARD = [sys.executable, "-m", "gpuyard.cli.main"]
 
 
@@ -71,16 +73,34 @@ def a_platform(*options: str, data: Path | None = None) -> Iterator[Platform]:
         data = data or Path(folder) / "data"
         begun = time.monotonic()
         command = [*YARD, "up", "--data", str(data), "--port", "0", *options]
-        log = open(Path(folder) / "server.log", "wb")  # noqa: SIM115  the server holds it
-        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "YARD_LANG": "en"})
+        with open(Path(folder) / "server.log", "wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "YARD_LANG": "en"})
         try:
             port = _wait_until_ready(process, data, Path(folder) / "server.log")
             token = (data / "owner.token").read_text().strip()
             yield Platform(data, process, port, token, time.monotonic() - begun)
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(20)
-            log.close()
+            end(process)
+            _end_gateway(data)
+
+
+def end(process: subprocess.Popen[bytes], patience: float = 20) -> None:
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _end_gateway(data: Path) -> None:
+    """It goes on without its server, and would be in the way of what is measured next."""
+    deadline = time.monotonic() + 10
+    while (pids := gateway_pids(data)) and time.monotonic() < deadline:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        time.sleep(0.05)
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], data: Path, log: Path) -> int:
