@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import socket
 import socketserver
 import subprocess
@@ -33,6 +32,8 @@ from gpuyard.gateway.config import GatewayConfig, read_note, write_config
 from gpuyard.store import workloads
 from gpuyard.store.database import Database
 from lab.lines import Line, percentile
+from lab.needs import program
+from lab.platform import end
 
 MB = 1e6
 PAGE = b"<!doctype html><title>page</title>" + b"<p>All work and no play.</p>\n" * 40
@@ -41,6 +42,7 @@ SECONDS, ROUNDS = 2.0, 5
 CONNECTIONS, PROCESSES = 16, 2
 SOCKETS = 200
 ID = "wbench0001"
+LOCAL = ("127.0.0.1", 0)  # any port that is free
 
 
 # --- the two roads ------------------------------------------------------------------------------------------------
@@ -68,14 +70,8 @@ class Stage:
     gateway_pid: int
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 NGINX = """
-worker_processes auto; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; user root;
+worker_processes auto; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; {user}
 events {{ worker_connections 1024; }}
 http {{
   access_log off; sendfile on; keepalive_requests 1000000; keepalive_timeout 60s;
@@ -91,42 +87,60 @@ http {{
 
 
 @contextlib.contextmanager
-def a_stage() -> Iterator[Stage]:
+def a_stage(nginx: str) -> Iterator[Stage]:
     with (
         tempfile.TemporaryDirectory(prefix="yard-bench-", ignore_cleanup_errors=True) as name,
         contextlib.ExitStack() as ends,
     ):
         folder = Path(name)
-        files, proxy = free_port(), free_port()
-        _start_nginx(folder, files, proxy, ends)
+        files, proxy = _start_nginx(nginx, folder, ends)
         echo = ends.enter_context(_echo_server())
         data = folder / "data"
         cookies = _prepare(data, (files, echo))
         for module in ("broker", "main"):
             command = [sys.executable, "-m", f"gpuyard.gateway.{module}", "--data", str(data)]
-            ends.callback(_end, subprocess.Popen(command, stderr=subprocess.DEVNULL))
-        ends.callback(_end, _start_porter(data))
+            ends.callback(end, subprocess.Popen(command, stderr=subprocess.DEVNULL))
+        ends.callback(end, _start_porter(data))
         port, pid = _wait_for_gateway(data)
         hosts = [f"p{inside}-{ID}.localhost:{port}" for inside in (files, echo)]
         roads = [Road(port, host, _enter(port, host, code)) for host, code in zip(hosts, cookies, strict=True)]
         yield Stage(Road(files, "localhost"), Road(proxy, "localhost"), roads[0], roads[1], pid)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    process.wait(10)
-
-
-def _start_nginx(folder: Path, files: int, proxy: int, ends: contextlib.ExitStack) -> None:
+def _start_nginx(nginx: str, folder: Path, ends: contextlib.ExitStack) -> tuple[int, int]:
+    """Its two ports: of the files, and of the way through it."""
     (folder / "files").mkdir()
     folder.chmod(0o755)
     (folder / "files" / "page.html").write_bytes(PAGE)
     with (folder / "files" / "file.bin").open("wb") as file:
         for _ in range(FILE_BYTES // 1_000_000):
             file.write(os.urandom(1_000_000))
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, files=files, proxy=proxy))
-    nginx = shutil.which("nginx") or "/usr/sbin/nginx"
-    ends.callback(_end, subprocess.Popen([nginx, "-c", str(folder / "nginx.conf")], stderr=subprocess.DEVNULL))
+    config, log = folder / "nginx.conf", folder / "error.log"
+    command = [nginx, "-p", str(folder), "-e", str(log), "-c", str(config)]
+    # nginx takes no port 0, but sockets that listen already, as from an older nginx whose place it takes.
+    with socket.create_server(LOCAL, backlog=511) as first, socket.create_server(LOCAL, backlog=511) as second:
+        files, proxy = (int(one.getsockname()[1]) for one in (first, second))
+        user = "user root;" if os.geteuid() == 0 else ""
+        config.write_text(NGINX.format(folder=folder, files=files, proxy=proxy, user=user))
+        for one in (first, second):
+            one.setblocking(False)  # nginx expects it of what it is handed
+        numbers = (first.fileno(), second.fileno())
+        env = os.environ | {"NGINX": "".join(f"{number};" for number in numbers)}
+        ends.callback(end, subprocess.Popen(command, pass_fds=numbers, env=env, stderr=subprocess.DEVNULL))
+    _wait_for_page(Road(proxy, "localhost"), log)
+    return files, proxy
+
+
+def _wait_for_page(road: Road, log: Path) -> None:
+    """The port listens from the beginning: who comes too early waits, or is cut off when nginx gives up."""
+    try:
+        with socket.create_connection(("127.0.0.1", road.port), timeout=20) as sock:
+            sock.sendall(road.request("/page.html", "Connection: close"))
+            answered = sock.recv(65536).startswith(b"HTTP/1.1 200")
+    except OSError:
+        answered = False
+    if not answered:
+        raise RuntimeError(f"nginx did not start: {log.read_text() if log.exists() else ''}")
 
 
 def _prepare(data: Path, ports: tuple[int, ...]) -> list[str]:
@@ -289,16 +303,15 @@ def _echo_server() -> Iterator[int]:
 
     with Server(("127.0.0.1", 0), _Echo) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
 
 
 def gateway() -> list[Line]:
     """Turn by turn, so that what else the machine does falls on both alike; of each the best round counts."""
-    if shutil.which("nginx") is None and not Path("/usr/sbin/nginx").exists():
-        print("!!   nginx is not installed: the gateway has nothing to be measured against (apt install nginx)")
-        return []
-    with a_stage() as stage:
+    with a_stage(program("nginx", "nginx")) as stage:
         speeds: dict[str, list[float]] = {"nginx": [], "gateway": []}
         rates: dict[str, list[float]] = {"nginx": [], "gateway": []}
         for _ in range(ROUNDS):
