@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from gpuyard.console.serving import BUILT
+from lab.needs import LeftOut, program
 from lab.platform import Platform
 
 NAME, PASSWORD = "looker", "a long enough secret"
@@ -16,9 +17,12 @@ PATIENCE_MS = 120_000
 
 @contextlib.contextmanager
 def a_browser() -> Iterator[Browser]:
+    chromium = program("chromium", "chromium")
+    if not (BUILT / "index.html").exists():
+        raise LeftOut("the console is not built (`make web`; needs Node 20 or newer)")
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
+        browser = playwright.chromium.launch(executable_path=chromium, args=options)
         try:
             yield browser
         finally:

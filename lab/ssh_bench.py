@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import tempfile
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.lines import Line
+from lab.needs import program
 from lab.platform import YARD, Platform, a_platform
 
 MB = 1e6
@@ -40,9 +40,8 @@ class Visit:
 
 
 def ssh() -> list[Line]:
-    if shutil.which("ssh") is None or shutil.which("scp") is None:
-        print("skip ssh: OpenSSH's client is not installed")
-        return []
+    for name in ("ssh", "scp", "ssh-keygen"):
+        program(name, "openssh-client")
     with (
         tempfile.TemporaryDirectory(prefix="yard-ssh-") as folder,
         a_platform("--engine", "process") as platform,

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import http.client
 import os
+import shutil
 import socket
 import statistics
 import subprocess
@@ -30,6 +31,7 @@ from gpuyard.images.toolbox import recipes
 from gpuyard.images.toolbox.base import AT
 from gpuyard.images.toolbox.build import BuildFailed, Missing, build
 from lab.lines import Line
+from lab.needs import LeftOut
 from lab.platform import YARD, Platform, a_platform
 
 Times = dict[str, list[float]]
@@ -49,13 +51,11 @@ class Place:
 
 def workplace() -> list[Line]:
     if problem := stage.missing("iptables"):
-        print(f"skip workplace: {problem}")
-        return []
+        raise LeftOut(f"{problem} (Debian: apt-get install podman runc netavark aardvark-dns iptables busybox-static)")
     try:
         build(stage.CACHE, lambda what, facts: None)
-    except (Missing, BuildFailed) as problem:
-        print(f"skip workplace: no toolbox: {problem}")
-        return []
+    except (Missing, BuildFailed) as why:
+        raise LeftOut(f"no toolbox: {why} (Debian: apt-get install g++ make libkrb5-dev)") from why
     with tempfile.TemporaryDirectory(prefix="yard-place-", ignore_cleanup_errors=True) as folder:
         data = Path(folder) / "data"
         data.mkdir(mode=0o700)
@@ -72,8 +72,12 @@ def a_container_platform(data: Path) -> Iterator[Platform]:
             yield platform
     finally:
         subprocess.run([*YARD, "down", "--all"], env={**os.environ, "YARD_DATA": str(data)}, capture_output=True)
-        remove(data, "--all")
-        OwnService(data).end()
+        service = OwnService(data)
+        try:
+            remove(data, "--all")
+        finally:
+            service.end()
+            shutil.rmtree(Path(service.socket).parent, ignore_errors=True)
 
 
 def remove(data: Path, *which: str) -> None:
