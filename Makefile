@@ -14,6 +14,8 @@ YARD_DATA    ?= $(DEFAULT_DATA)
 
 # More options for `yard up`: make run UP="--port 9000"
 UP ?=
+# Benches by their names, or their groups': make bench ONLY=gateway,ssh
+ONLY ?=
 # A machine without accelerators gets eight simulated ones, always labelled so.
 CARDS := $(if $(wildcard /dev/nvidia0 /dev/davinci0),,--simulate-cards 8)
 
@@ -24,7 +26,8 @@ CHECK := src tests $(wildcard lab)
 BYTECODE := $(BIN)/python -m compileall -q src/gpuyard
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop test check bench soak web python-check web-check pictures clean system-packages name-yard
+.PHONY: help run stop test check bench soak web python-check web-check pictures clean
+.PHONY: system-packages bench-names bench-packages name-yard
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 14
@@ -60,9 +63,9 @@ python-check: .venv/.dev
 	$(BIN)/ruff format --check $(CHECK)
 	$(BIN)/mypy $(CHECK)
 
-bench: .venv/.dev system-packages .venv/.console ## measure the promises made about speed
+bench: bench-names .venv/.dev system-packages bench-packages .venv/.console ## measure the promises made about speed; ONLY=gateway,ssh: some of them
 	@$(BYTECODE)
-	$(BIN)/python -m lab.bench
+	@$(BIN)/python -m lab.bench $(ONLY)
 
 web: ## build the console (needs Node 20 or newer)
 	@rm -f .venv/.console
@@ -161,13 +164,37 @@ system-packages:
 	  PATH="$$PATH:/usr/sbin:/sbin" command -v $$program >/dev/null || missing=yes; done; \
 	if [ -n "$$missing" ] || ! [ -d /usr/share/fonts/truetype/wqy ]; then $(call apt-install,$(WORKPLACES)) || true; fi
 
+# Refused before anything is set up, so with any Python there is.
+bench-names:
+	@$(if $(and $(ONLY),$(PYTHON)),$(PYTHON) -m lab.bench_names $(ONLY))
+
+# What the benches compare with. Only unpacked, not installed: so no service of that name starts, and nobody's port 80 is
+# taken. The bench starts it as a process of its own. In older Debians the package `nginx` has no program in it.
+NGINX := .venv/nginx/usr/sbin/nginx
+bench-packages: .venv/.made
+	@if ! PATH="$$PATH:/usr/sbin:/sbin" command -v nginx >/dev/null && ! $(NGINX) -v 2>/dev/null; then \
+	  $(call unpack,nginx nginx-light,.venv/nginx,$(NGINX) -v) || \
+	    echo "!! nginx is missing, and what is compared with it is left out. Install it: sudo apt-get install nginx"; fi
+
+# Of these packages the first after which the command works; into a folder, and without what they depend on.
+define unpack
+{ [ -e /etc/debian_version ] && command -v apt-get >/dev/null && \
+  echo "Unpacking $(firstword $(1)) into $(2)" && rm -rf $(2) && mkdir -p $(2) && \
+  { [ -z "$(ROOT)" ] || apt-get update -qq; } && \
+  for package in $(1); do \
+    (cd $(2) && apt-get -qq -o APT::Sandbox::User=root download $$package && \
+      dpkg-deb -x $${package}_*.deb . && rm $${package}_*.deb) && $(3) 2>/dev/null && break; \
+  done; $(3) 2>/dev/null; }
+endef
+
 define apt-install
 { if [ -n "$(ROOT)" ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null; then \
     echo "Installing $(1)"; \
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; } || \
       { echo "!! $(1) could not be installed: what needs it is skipped."; false; }; \
   else \
-    echo "!! $(1) is missing and is installed only on Debian as root: what needs it is skipped."; false; \
+    echo "!! $(1) is missing and is installed only on Debian as root: what needs it is skipped."; \
+    echo "   Install it: sudo apt-get install $(1)"; false; \
   fi; }
 endef
 
