@@ -123,3 +123,31 @@ def test_more_than_twelve_minutes_are_told_aloud_and_are_not_good() -> None:
         "!!   721 s in all are more than the 720 promised"
     ]
     assert not is_good(late)
+
+
+THREE = """
+import sys
+from lab.bench import measure_all
+from lab.lines import Line
+from lab.needs import program
+
+def breaks():
+    raise OSError("the disk is full")
+
+def lacks():
+    program("no-such-program", "nothing")
+
+def measures():
+    return [Line("a thing", 1.0, 2.0, "s")]
+
+sys.exit(measure_all({"breaks": breaks, "lacks": lacks, "measures": measures}))
+"""
+
+
+def test_one_that_breaks_or_cannot_be_run_does_not_keep_the_others_from_it() -> None:
+    done = subprocess.run([sys.executable, "-c", THREE], cwd=PROJECT, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert "ok   a thing" in done.stdout
+    assert "!!   breaks broke: OSError: the disk is full" in done.stdout
+    assert "!!   lacks was left out: no-such-program is not installed (Debian: apt-get install nothing)" in done.stdout
