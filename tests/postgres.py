@@ -1,8 +1,8 @@
 """A real PostgreSQL server for tests: started in a folder of its own, thrown away afterwards.
 
 It runs as an unprivileged user (PostgreSQL refuses root) and listens on a socket in that folder, so that two runs never
-want the same port. Nothing waits for the disk (`fsync=off`), yet commits survive `kill()`: the kernel has them. The folder
-is in memory where there is such a place: a database is copied for nearly every test.
+want the same port. Nothing waits for the disk (`fsync=off`), yet commits survive `kill()`: the kernel has them. The
+folder is in memory where there is such a place: a database is copied for nearly every test.
 """
 
 from __future__ import annotations

@@ -21,8 +21,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,10 +150,10 @@ def _show_own_machine(place: Place) -> None:
     for path in filter(os.path.isdir, NEVER_WRITTEN):
         _mount(path, path, flags=BIND)
         _mount("none", path, flags=BIND | REMOUNT | READ_ONLY)
-    for path, shown in kept.items():
-        if any(path.is_relative_to(hidden) for hidden in (*OWN_ON_DISK, *OWN_AND_EMPTY)):
-            path.mkdir(parents=True, exist_ok=True)
-            _mount(f"/proc/self/fd/{shown}", str(path), flags=BIND | RECURSIVE)
+    for wanted, shown in kept.items():
+        if any(wanted.is_relative_to(hidden) for hidden in (*OWN_ON_DISK, *OWN_AND_EMPTY)):
+            wanted.mkdir(parents=True, exist_ok=True)
+            _mount(f"/proc/self/fd/{shown}", str(wanted), flags=BIND | RECURSIVE)
         os.close(shown)
     os.makedirs("/run/lock", exist_ok=True)
     if resolver and not os.path.exists("/etc/resolv.conf"):

@@ -1,7 +1,7 @@
 """What is handed out, and in which order: files, the longest first, since what is begun last should be short.
 
-Pure. A file whose tests take long is handed out in parts, cut only where a new parameter of fixtures that many tests share
-begins: there a server is ended and another begun in any case.
+Pure. A file whose tests take long is handed out in parts, cut only where a new parameter of fixtures that many tests
+share begins: there a server is ended and another begun in any case.
 """
 
 from __future__ import annotations

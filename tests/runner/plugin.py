@@ -1,7 +1,7 @@
 """Takes pytest's list of tests, has a crew run them, and tells what became of each.
 
-A test that fails is kept back and run once more by itself at the end, when the machine is quiet. If it passes then, it is
-unsteady: it is listed, and the run is good while there are no more than a few. Otherwise both failures are shown.
+A test that fails is kept back and run once more by itself at the end, when the machine is quiet. If it passes then, it
+is unsteady: it is listed, and the run is good while there are no more than a few. Otherwise both failures are shown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A run has a name, and all it makes carries it: its folder, its cgroups, what its processes find in their environment.
 
-A run is gone when nobody holds its lock, however it ended. The next run clears after those that are gone, and only after
-them: two runs on one machine never meet.
+A run is gone when nobody holds its lock, however it ended. The next run clears after those that are gone, and only
+after them: two runs on one machine never meet.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def clear(name: str, folder: Path) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"processes of the run {name} do not end: {pids}")
         time.sleep(0.02)
-    for place in sorted(_mounts_below(folder), reverse=True):
-        subprocess.run(["umount", place], check=True, capture_output=True)  # or what is shown there would be removed
+    for mounted in sorted(_mounts_below(folder), reverse=True):
+        subprocess.run(["umount", mounted], check=True, capture_output=True)  # or what is shown there would be removed
     for group in groups_of(name):
         _remove_group(group, deadline)
     for place in (folder, *Path("/dev/shm").glob(f"{name}-*")):

@@ -125,7 +125,8 @@ def test_workers_see_an_own_machine_with_a_loopback_and_nobody_else(trial: Trial
         """if True:
         import os, pathlib, socket, subprocess, pytest
         def test_network():
-            with socket.create_server(("127.0.0.1", 4711)) as served, socket.create_connection(served.getsockname()): pass
+            with socket.create_server(("127.0.0.1", 4711)) as served:
+                socket.create_connection(served.getsockname()).close()
             assert [name for _, name in socket.if_nameindex() if "tun" not in name and "gre" not in name
                     and "sit" not in name and "ip6" not in name and "vti" not in name] == ["lo"]
         def test_processes():
