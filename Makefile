@@ -26,11 +26,11 @@ CHECK := src tests $(wildcard lab)
 BYTECODE := $(BIN)/python -m compileall -q src/gpuyard
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop test check bench soak web python-check web-check pictures clean
+.PHONY: help run stop test test-fast test-near check bench soak web python-check web-check pictures clean
 .PHONY: system-packages bench-names bench-packages name-yard
 
 help: ## what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 16
 
 run: .venv/.server name-yard .venv/.console ## set up and start the platform in the background
 	@if $(YARD) whoami >/dev/null 2>&1; then \
@@ -54,6 +54,12 @@ stop: .venv/.server ## stop the platform; running work goes on
 
 test: .venv/.dev system-packages .venv/.console $(if $(TORCH),.venv/.torch-$(TORCH)) ## set up and run the tests
 	$(BIN)/python -m tests.runner -m "not soak"
+
+test-fast: .venv/.dev ## the tests that need nothing but Python, in 90 seconds
+	$(BIN)/python -m tests.fast
+
+test-near: .venv/.dev system-packages .venv/.console ## the tests near to what changed; SINCE=origin/main: on the whole branch
+	$(BIN)/python -m tests.near $(if $(SINCE),--since $(SINCE))
 
 check: .venv/.dev ## lint, format and types
 	@$(MAKE) --no-print-directory -j2 --output-sync=target python-check web-check
