@@ -1,4 +1,4 @@
-"""`python -m tests.near [--since COMMIT] [-- WORDS]`: the tests nearest to what was changed, within three minutes.
+"""`python -m tests.near [--since COMMIT] [--only-say] [-- WORDS]`: the tests nearest to a change, within three minutes.
 
 Changed is what differs from the commit (by default the last one), untracked files included. Closest first: the changed
 tests themselves, a few whole platforms if some tests feel the change only there, the tests of its own room, those that
@@ -236,6 +236,12 @@ def left_out(choice: Choice) -> list[str]:
     return [*lines, f"left for CI: {', '.join(left)}"] if left else lines
 
 
+def say(lines: Iterable[str]) -> None:
+    """Before those who are started say theirs."""
+    for line in lines:
+        print(line, flush=True)
+
+
 def _counted(files: Sequence[str]) -> str:
     return "1 file" if len(files) == 1 else f"{len(files)} files"
 
@@ -277,20 +283,24 @@ def run(command: Sequence[str]) -> int:
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.near", description=(__doc__ or "").partition("\n\n")[2])
     parser.add_argument("--since", metavar="COMMIT", default="HEAD")
+    parser.add_argument("--only-say", action="store_true", help="and run nothing")
     own, more = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
-    since = parser.parse_args(own).since
-    changed, seconds = changed_since(since), recorded_seconds()
+    options = parser.parse_args(own)
+    changed, seconds = changed_since(options.since), recorded_seconds()
     if not changed:
-        print(f"nothing has changed since {since}: nothing to run. Further back: make test-near SINCE=HEAD~1")
+        print(f"nothing has changed since {options.since}. Further back: make test-near SINCE=HEAD~1")
         return 0
-    print(f"{_counted(changed)} changed since {since}: {_some(changed)}")
+    print(f"{_counted(changed)} changed since {options.since}: {_some(changed)}")
     gone = [path for path in changed if not (PROJECT / path).exists()]
     choice = choose(changed, read(PROJECT, gone).links(), seconds, gone=gone)
-    print(*told(choice, seconds), sep="\n", flush=True)
+    say(told(choice, seconds))
+    if options.only_say:
+        say(left_out(choice))
+        return 0
     if any(path.startswith(WEB) for path in changed) and (code := subprocess.run(WEB_CHECK, cwd=PROJECT).returncode):
         return code
     code = run([*RUNNER, *([] if choice.all_because else choice.files), *more])
-    print(*left_out(choice), sep="\n")
+    say(left_out(choice))
     return code
 
 
