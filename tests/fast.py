@@ -55,7 +55,7 @@ def in_time(files: Iterable[str], seconds: Mapping[str, float], budget: float = 
 def left_out(chosen: Iterable[str], tree: Tree) -> str:
     tests = {file: source.tests for file, source in tree.sources.items() if is_test(file)}
     left = tests.keys() - chosen
-    share = f"{sum(tests[file] for file in left)} of {sum(tests.values())} tests in {len(left)} of {len(tests)} files"
+    share = f"{sum(tests[file] for file in left)} of {sum(tests.values())} test functions in {len(left)} of {len(tests)} files"
     return f"left to make test: {share}, and whatever else runs on PostgreSQL"
 
 

@@ -241,7 +241,7 @@ def test_the_pure_rooms_are_fast_and_whole_platforms_are_not(real: Mapping[str, 
 
 def test_what_is_left_is_counted(project: Tree) -> None:
     assert fast.left_out(fast.in_process(project.links()), project).startswith("left to make test: ")
-    assert "of 3 tests in 1 of 2 files" in fast.left_out(["tests/a/test_one.py"], three_tests())
+    assert "of 3 test functions in 1 of 2 files" in fast.left_out(["tests/a/test_one.py"], three_tests())
 
 
 def three_tests() -> Tree:
