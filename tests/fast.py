@@ -55,8 +55,8 @@ def in_time(files: Iterable[str], seconds: Mapping[str, float], budget: float = 
 def left_out(chosen: Iterable[str], tree: Tree) -> str:
     tests = {file: source.tests for file, source in tree.sources.items() if is_test(file)}
     left = tests.keys() - chosen
-    share = f"{sum(tests[file] for file in left)} of {sum(tests.values())} test functions in {len(left)} of {len(tests)} files"
-    return f"left to make test: {share}, and whatever else runs on PostgreSQL"
+    functions = f"{sum(tests[file] for file in left)} of {sum(tests.values())} test functions"
+    return f"left to make test: {functions} in {len(left)} of {len(tests)} files, and whatever else runs on PostgreSQL"
 
 
 def main(words: list[str]) -> int:
