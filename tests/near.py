@@ -21,7 +21,7 @@ from tests.links import Links, is_test, read
 
 PROJECT = Path(__file__).parents[1]
 SECONDS = PROJECT / "tests" / "seconds.json"
-RUNNER = (sys.executable, "-m", "tests.halves", "-m", "not soak")
+RUNNER = (sys.executable, "-m", "tests.runner", "-m", "not soak")
 WEB_CHECK = ("make", "--no-print-directory", "web-check")
 
 # As the record has it for the files one after another; the rest of three minutes is for reading and setting up.
@@ -35,7 +35,7 @@ SHORT_WHOLES = ("tests/cli/test_cli_jobs.py", "tests/sdk/test_sdk_real.py", "tes
 WIRING, COMMAND = "src/gpuyard/wiring.py", "src/gpuyard/cli/main.py"
 MATTERS_TO_ALL = (
     *("Makefile", "pyproject.toml", ".ci/", "src/gpuyard/__init__.py"),
-    *("tests/conftest.py", "tests/halves.py", "tests/runner.py"),
+    *("tests/conftest.py", "tests/runner/"),
 )
 PAGES = ("docs/", "README", "CONTRIBUTING", "CHANGELOG", "LICENSE")
 CODE = ("src/gpuyard/", "tests/", "lab/")

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -66,6 +67,8 @@ def _set_up(config: pytest.Config, line: Connection, said: int, folder: Path) ->
     factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]
     factory._given_basetemp = folder / os.environ[VARIABLE].removeprefix(PREFIX)
     os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
+    current: Any = threading.current_thread()
+    current._set_native_id()  # Python 3.11 keeps the number from before the fork
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sender = Sender(config, line)
