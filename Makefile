@@ -26,7 +26,7 @@ CHECK := src tests $(wildcard lab)
 BYTECODE := $(BIN)/python -m compileall -q src/gpuyard
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop test test-fast test-near check bench soak web python-check web-check pictures clean
+.PHONY: help run stop prepare test test-fast test-near check bench soak web python-check web-check pictures clean
 .PHONY: system-packages bench-names bench-packages name-yard
 
 help: ## what can be made
@@ -52,13 +52,18 @@ stop: .venv/.server ## stop the platform; running work goes on
 	@if $(YARD) whoami >/dev/null 2>&1; then $(YARD) down --data "$(YARD_DATA)"; \
 	else echo "gpuyard is not running ($(YARD_DATA)). / gpuyard 没有运行。"; fi
 
-test: .venv/.dev system-packages .venv/.console $(if $(TORCH),.venv/.torch-$(TORCH)) ## set up and run the tests
+# Kept outside this clone, in $GPUYARD_TEST_CACHE or ~/.cache/gpuyard-tests, for all clones; `make clean` leaves it alone.
+# A real framework for the tests that train is large, so only where it is asked for: make test TORCH=2.13.0
+prepare: .venv/.dev system-packages ## make what tests need that takes long to get
+	@$(BIN)/python -m tests.prepare $(if $(TORCH),--torch $(TORCH))
+
+test: prepare .venv/.console ## set up and run the tests
 	$(BIN)/python -m tests.runner -m "not soak"
 
 test-fast: .venv/.dev ## the tests that need nothing but Python, in 90 seconds
 	$(BIN)/python -m tests.fast
 
-test-near: .venv/.dev system-packages .venv/.console ## the tests near to what changed; SINCE=origin/main: on the whole branch
+test-near: prepare .venv/.console ## the tests near to what changed; SINCE=origin/main: on the whole branch
 	$(BIN)/python -m tests.near $(if $(SINCE),--since $(SINCE))
 
 check: .venv/.dev ## lint, format and types
@@ -69,7 +74,7 @@ python-check: .venv/.dev
 	$(BIN)/ruff format --check $(CHECK)
 	$(BIN)/mypy $(CHECK)
 
-bench: bench-names .venv/.dev system-packages bench-packages .venv/.console ## measure the promises made about speed; ONLY=gateway,ssh: some of them
+bench: bench-names prepare bench-packages .venv/.console ## measure the promises made about speed; ONLY=gateway,ssh: some of them
 	@$(BYTECODE)
 	@$(BIN)/python -m lab.bench $(ONLY)
 
@@ -77,7 +82,7 @@ web: ## build the console (needs Node 20 or newer)
 	@rm -f .venv/.console
 	@$(MAKE) --no-print-directory .venv/.console
 
-soak: .venv/.dev system-packages ## the long runs: hundreds of kills on both databases
+soak: prepare .venv/.console ## the long runs: hundreds of kills on both databases
 	$(BIN)/python -m tests.runner -m soak --timeout=0
 
 pictures: .venv/.dev system-packages .venv/.console ## make the pictures in README and the tutorials anew
@@ -150,12 +155,6 @@ else
 web-check:
 	@echo "!! Node 20 or newer is missing: the console is not checked."
 endif
-
-# A real framework for the tests that train. It is large, so only where it is asked for: make test TORCH=2.13.0
-.venv/.torch-$(TORCH): .venv/.dev
-	@echo "Installing torch $(TORCH) into .venv"
-	@if $(PIP) install "torch==$(TORCH)"; then touch $@; \
-	else echo "!! torch could not be installed: the training that uses it is skipped."; fi
 
 # What the tests need from the system. Never fails: what cannot be installed is skipped, aloud.
 system-packages:

@@ -24,12 +24,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.images import stage
+from tests.provisions import TOOLBOX, Unavailable, ready
 
 from gpuyard.engines.container.service import OwnService
 from gpuyard.gateway.broker_client import DATA, Broker, Frames, frame
 from gpuyard.images.toolbox import recipes
 from gpuyard.images.toolbox.base import AT
-from gpuyard.images.toolbox.build import BuildFailed, Missing, build
 from lab.lines import Line
 from lab.needs import LeftOut
 from lab.platform import YARD, Platform, a_platform
@@ -53,15 +53,15 @@ def workplace() -> list[Line]:
     if problem := stage.missing("iptables"):
         raise LeftOut(f"{problem} (Debian: apt-get install podman runc netavark aardvark-dns iptables busybox-static)")
     try:
-        build(stage.CACHE, lambda what, facts: None)
-    except (Missing, BuildFailed) as why:
+        toolboxes = ready(TOOLBOX) / "toolbox"
+    except Unavailable as why:
         raise LeftOut(f"no toolbox: {why} (Debian: apt-get install g++ make libkrb5-dev)") from why
     with tempfile.TemporaryDirectory(prefix="yard-place-", ignore_cleanup_errors=True) as folder:
         data = Path(folder) / "data"
         data.mkdir(mode=0o700)
-        (data / "toolbox").symlink_to(stage.CACHE / "toolbox")
+        (data / "toolbox").symlink_to(toolboxes)
         with a_container_platform(data) as platform:
-            image = load_image(platform, Path(folder))
+            image = load_image(platform)
             return compare(platform, image, Path(folder))
 
 
@@ -99,11 +99,10 @@ def podman(data: Path, *words: str) -> str:
     return done.stdout.decode().strip()
 
 
-def load_image(platform: Platform, folder: Path) -> str:
-    image, archive = stage.busybox_image(), folder / "image.tar"
-    stage.podman("save", "--quiet", "--output", str(archive), image)
+def load_image(platform: Platform) -> str:
+    image = stage.busybox_image()
     env = {**os.environ, "YARD_DATA": str(platform.data)}
-    subprocess.run([*YARD, "image", "load", str(archive)], env=env, check=True, capture_output=True)
+    subprocess.run([*YARD, "image", "load", str(stage.archive(image))], env=env, check=True, capture_output=True)
     return image
 
 

@@ -31,7 +31,7 @@ def _home() -> Path:
 
 
 HOME = _home()
-_used: dict[str, IO[str]] = {}  # the locks that this process holds until it ends
+_used: dict[str, int] = {}  # the locks that this process holds until it ends
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,11 @@ class Entry:
         is waited for."""
         if self.name in _used:
             return self.place
-        lock = _locked(self.name, fcntl.LOCK_SH)
-        if not self.place.is_dir():
-            lock.close()
-            return None
-        os.utime(lock.fileno())
-        _used[self.name] = lock
+        with _locked(self.name, fcntl.LOCK_SH) as lock:
+            if not self.place.is_dir():
+                return None
+            os.utime(lock.fileno())
+            _used[self.name] = os.dup(lock.fileno())  # the same lock
         return self.place
 
     def made(self, fill: Callable[[Path], None]) -> Path:

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,11 +35,13 @@ class Platform(Yard):
 
     def load(self, image: str) -> str:
         """An image of the stage, into this platform's own store."""
-        with tempfile.TemporaryDirectory() as folder:
-            archive = Path(folder) / "image.tar"
-            stage.podman("save", "--quiet", "--output", str(archive), image)
-            self.good("image", "load", str(archive))
+        self.good("image", "load", str(stage.archive(image)))
         return image
+
+    def podman(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        """In its own store."""
+        environ = os.environ | OwnService(self.data).environment()
+        return subprocess.run(["podman", *words], env=environ, capture_output=True, timeout=120)
 
     def remove_environments(self) -> None:
         listed = self.run("env", "ls", "--all", "-o", "json")
@@ -48,12 +49,9 @@ class Platform(Yard):
             self.run("env", "rm", "--yes", env["id"])
 
     def remove_containers(self) -> None:
-        service = OwnService(self.data)
-        command = ["podman", "rm", "--all", "--force", "--time", "0"]
-        environ = os.environ | service.environment()
         # What is just being removed by somebody else cannot be removed, until it is.
-        wait_until(lambda: subprocess.run(command, env=environ, capture_output=True, timeout=120).returncode == 0)
-        service.end()
+        wait_until(lambda: self.podman("rm", "--all", "--force", "--time", "0").returncode == 0)
+        OwnService(self.data).end()
 
 
 @contextmanager
@@ -65,8 +63,7 @@ def a_platform(
     data.mkdir(mode=0o700)
     (data / "settings.toml").write_text(settings)
     if with_toolbox:
-        stage.built_toolbox()
-        (data / "toolbox").symlink_to(stage.CACHE / "toolbox")
+        (data / "toolbox").symlink_to(stage.built_toolbox().parent)
     platform = Platform(home, data, options=("--engine", engine, *options))
     platform.start_server()
     try:

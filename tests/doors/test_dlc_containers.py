@@ -17,9 +17,8 @@ IMAGE = "master0:5000/eflops/pytorch:v1"
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    stage.podman("tag", stage.busybox_image(), IMAGE)
     with a_platform(tmp_path_factory.mktemp("dlc"), "container") as platform:
-        platform.load(IMAGE)
+        assert platform.podman("tag", platform.load(stage.busybox_image()), IMAGE).returncode == 0
         add_people(platform)
         yield platform
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.yard import Yard
 from tests.end_to_end import trainings
+from tests.provisions import Unavailable, shown_to_jobs, torch
 
 from gpuyard import Client, Job
 
@@ -36,16 +40,42 @@ def short_minimum_run(machine: Yard) -> Iterator[None]:
     machine.good("policy", "set", "preempt.min_run=")
 
 
+@dataclass(frozen=True)
+class Training:
+    folder: Path  # to ship
+    env: dict[str, str]  # where its framework is found
+
+
 @pytest.fixture(params=["plain", "torch"])
-def training(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The folder to ship."""
-    if request.param == "torch" and importlib.util.find_spec("torch") is None:
-        pytest.skip("torch is not installed (pip install torch)")
+def training(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Training]:
     folder = tmp_path / f"training-{request.param}"
     folder.mkdir()
     (folder / "train.py").write_text(trainings.FRAME)
     (folder / "model.py").write_text(FRAMEWORKS[request.param])
-    return folder
+    if request.param == "torch":
+        with a_torch() as env:
+            yield Training(folder, env)
+    else:
+        yield Training(folder, {})
+
+
+@contextmanager
+def a_torch() -> Iterator[dict[str, str]]:
+    """The one that was asked for, else the one that happens to be installed here."""
+    version = os.environ.get("TORCH")
+    if not version:
+        if importlib.util.find_spec("torch") is None:
+            pytest.skip("torch is asked for by its version: make test TORCH=2.13.0")
+        yield {}
+        return
+    folder = torch(version).entry().taken()
+    if folder is None:
+        pytest.skip(f"torch {version} is not there: make prepare TORCH={version}")
+    try:
+        with shown_to_jobs(folder) as place:
+            yield {"PYTHONPATH": str(place)}
+    except Unavailable as problem:
+        pytest.skip(f"{problem}; GPUYARD_TEST_CACHE must name a folder that every user can reach")
 
 
 def final_loss(log: str) -> str:
@@ -54,10 +84,12 @@ def final_loss(log: str) -> str:
     return found[1]
 
 
-def undisturbed_loss(training: Path, tmp_path: Path) -> str:
-    places = {"YARD_CHECKPOINT": str(tmp_path), "YARD_BEACON": str(tmp_path / "beacon")}
+def undisturbed_loss(training: Training, tmp_path: Path) -> str:
+    env = {"YARD_CHECKPOINT": str(tmp_path), "YARD_BEACON": str(tmp_path / "beacon"), **training.env}
     command = [sys.executable, "-u", "train.py"]
-    done = subprocess.run(command, cwd=training, env=places, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        command, cwd=training.folder, env=env, capture_output=True, text=True, timeout=120, check=True
+    )
     return final_loss(done.stdout)
 
 
@@ -74,8 +106,9 @@ def event(job: Job, code: str) -> Any:
 
 
 def test_a_preempted_training_goes_on_at_the_right_step_and_ends_with_the_same_loss(
-    machine: Yard, client: Client, training: Path, tmp_path: Path
+    machine: Yard, client: Client, training: Training, tmp_path: Path
 ) -> None:
+    go = f"{training.folder.name}.go"
     expected = undisturbed_loss(training, tmp_path)
     owner_home = machine.data / "files" / "user"
     victim = client.submit(
@@ -84,17 +117,15 @@ def test_a_preempted_training_goes_on_at_the_right_step_and_ends_with_the_same_l
         cards=2,
         priority=200,
         preemptible=True,
-        checkpoint=training.name,
+        checkpoint=training.folder.name,
         grace="60s",
-        env={"STEP_SECONDS": "0.1"},
-        workdir=training,
+        env={"STEP_SECONDS": "0.1", **training.env},
+        workdir=training.folder,
     )
     wait_for(lambda: victim.refresh().state == "running", "the start of the training")
     wait_for(lambda: numbers("saved", log(victim, 1)), "a first checkpoint")
     later = client.submit(name="later", command="echo late", cards=2, priority=200)
-    urgent = client.submit(
-        name="urgent", command=f"while [ ! -e ~/{training.name}.go ]; do sleep 0.1; done", cards=2, priority=900
-    )
+    urgent = client.submit(name="urgent", command=f"while [ ! -e ~/{go} ]; do sleep 0.1; done", cards=2, priority=900)
 
     wait_for(lambda: victim.refresh().state == "queued", "the training to make room")
     first = log(victim, 1)
@@ -103,7 +134,7 @@ def test_a_preempted_training_goes_on_at_the_right_step_and_ends_with_the_same_l
     assert later.refresh().state == "queued"
     check_story(machine, victim, urgent, stopped_at)
 
-    (owner_home / victim.raw["owner"] / f"{training.name}.go").touch()
+    (owner_home / victim.raw["owner"] / go).touch()
     ended = victim.wait(timeout=PATIENCE_SECONDS)
     assert (ended.state, ended.raw["attempt"]) == ("succeeded", 2)
     second = log(victim, 2)

@@ -1,146 +1,94 @@
-"""What the tests of the toolbox share: real containers with almost nothing in them, and one toolbox, built once.
-
-Both are kept outside the repository, so that only the first run on a machine pays for them.
-"""
+"""What the tests of the toolbox share: real containers with almost nothing in them, and one toolbox, built once."""
 
 from __future__ import annotations
 
 import asyncio
-import io
+import atexit
+import functools
 import json
 import os
-import shutil
 import socket
 import subprocess
-import tarfile
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from tests.images.store import Store
+from tests.provisions import IMAGES, TOOLBOX, Image, Provision, Unavailable, ready
+from tests.provisions import missing as missing
 
 from gpuyard.images.toolbox.base import AT
-from gpuyard.images.toolbox.build import BuildFailed, Missing, build, remove
 from gpuyard.images.toolbox.recipes import Service
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuyard-tests"
 PATIENCE_SECONDS = 120.0
 FIRST_NUMBER = 0x7F000000  # of the container's people; far from what a yard on this machine gives out
 HOME = "/mnt/user/ann"
 DOOR = "/run/yard/door"
 
 
-def missing(*programs: str) -> str:
-    """Why there can be no containers here; empty when there can."""
-    if os.geteuid() != 0:
-        return "containers are tested as root"
-    absent = [name for name in ("podman", "busybox", *programs) if shutil.which(name) is None]
-    return f"not installed: {', '.join(absent)}" if absent else ""
+def built_toolbox() -> Path:
+    """One for all tests. Without compilers or packages to fetch there is none, and what needs it is skipped, aloud."""
+    return (_ready(TOOLBOX) / "toolbox" / "current").resolve()
 
 
-def built_toolbox(tell: Callable[[str, Mapping[str, object]], None] = lambda what, facts: None) -> Path:
-    """The toolbox, built if this machine has none yet. Without compilers or packages to fetch there is none, and what
-    needs it is skipped, aloud."""
-    if problem := missing():
-        pytest.skip(problem)
+def _ready(wanted: Provision) -> Path:
     try:
-        made = build(CACHE, tell)
-        remove(CACHE, keep_current=True)  # of earlier versions
-        return made
-    except (Missing, BuildFailed) as problem:
-        pytest.skip(f"no toolbox on this machine: {problem}")
-
-
-def podman(*words: str, input: bytes | None = None, check: bool = True) -> subprocess.CompletedProcess[bytes]:
-    folder = CACHE / "podman"
-    own = ["--root", str(folder / "store"), "--runroot", str(folder / "run"), "--cgroup-manager", "cgroupfs"]
-    done = subprocess.run(["podman", *own, *words], input=input, capture_output=True, timeout=200)
-    if check and done.returncode != 0:
-        raise AssertionError(f"podman {' '.join(words)[:300]}: {done.stderr.decode(errors='replace')[-2000:]}")
-    return done
+        return ready(wanted)
+    except Unavailable as problem:
+        pytest.skip(str(problem))
 
 
 # --- images -------------------------------------------------------------------------------------------------------
 
 
 def empty_image() -> str:
-    return _imported("localhost/yard-empty:1", lambda: _packed({}))
+    return _shown("empty")
 
 
 def busybox_image() -> str:
-    """One program, and the names people call it by."""
-    return _imported("localhost/yard-busybox:1", lambda: _packed(*_busybox()))
+    return _shown("busybox")
 
 
 def ssh_image() -> str:
-    """The same, with this machine's ssh."""
-
-    def make() -> bytes:
-        files, links = _busybox()
-        programs = [Path(found) for name in ("ssh", "ssh-keygen") if (found := shutil.which(name))]
-        files["etc/passwd"] += b"sshd:x:100:65534::/run/sshd:/bin/false\n"
-        needed = [path for program in programs for path in (program, *_libraries(program))]
-        return _packed(files | {str(path).lstrip("/"): path.read_bytes() for path in needed}, links)
-
-    return _imported("localhost/yard-ssh:1", make)
-
-
-def _busybox() -> tuple[dict[str, bytes], dict[str, str]]:
-    found = shutil.which("busybox")
-    assert found is not None
-    names = subprocess.run([found, "--list"], capture_output=True, text=True, check=True).stdout.split()
-    links = {f"bin/{name}": "busybox" for name in names if name != "busybox"}
-    return {"bin/busybox": Path(found).read_bytes(), "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\n"}, links
-
-
-def _libraries(program: Path) -> list[Path]:
-    """What it is linked with, its loader included."""
-    told = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
-    return [Path(word) for word in told.split() if word.startswith("/")]
+    return _shown("ssh")
 
 
 def debian_image() -> str:
-    """Debian at its smallest, with a Python that has neither pip nor ipykernel."""
-    return _imported("localhost/yard-debian:1", _debian)
+    return _shown("debian")
 
 
-def _imported(name: str, make: Callable[[], bytes]) -> str:
-    if podman("image", "exists", name, check=False).returncode != 0:
-        podman("import", "-", name, input=make())
-    return name
+def archive(image: str) -> Path:
+    """One of these, as a file that can be loaded."""
+    (name,) = [one.name for one in IMAGES if Image(one.name).reference == image]
+    return _kept(name) / "image.tar"
 
 
-def _packed(files: Mapping[str, bytes], links: Mapping[str, str] | None = None) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for folder in ("bin", "etc", "root", "tmp", "mnt"):
-            entry = tarfile.TarInfo(folder)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
-            archive.addfile(entry)
-        for path, content in files.items():
-            entry = tarfile.TarInfo(path)
-            entry.size, entry.mode = len(content), 0o755
-            archive.addfile(entry, io.BytesIO(content))
-        for path, target in (links or {}).items():
-            entry = tarfile.TarInfo(path)
-            entry.type, entry.linkname = tarfile.SYMTYPE, target
-            archive.addfile(entry)
-    return packed.getvalue()
+def podman(*words: str, input: bytes | None = None, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+    return store().podman(*words, input=input, check=check)
 
 
-def _debian() -> bytes:
-    root = CACHE / "debian"
-    shutil.rmtree(root, ignore_errors=True)
-    root.parent.mkdir(parents=True, exist_ok=True)
-    command = ["debootstrap", "--variant=minbase", "--include=python3,ca-certificates", "bookworm", str(root)]
-    subprocess.run(["nice", "-n", "10", *command], check=True, capture_output=True)
-    shutil.rmtree(root / "var" / "cache" / "apt", ignore_errors=True)
-    packed = subprocess.run(["tar", "-C", str(root), "-c", "."], capture_output=True, check=True).stdout
-    shutil.rmtree(root)
-    return packed
+@functools.cache
+def store() -> Store:
+    """Of this process: others that test at the same time have their own, and show the same images in it."""
+    made = Store(Path(tempfile.mkdtemp(prefix="yard-images-")))
+    atexit.register(made.remove)
+    return made
+
+
+def _shown(name: str) -> str:
+    store().show([_kept(name) / "store"])
+    return Image(name).reference
+
+
+@functools.cache
+def _kept(name: str) -> Path:
+    (wanted,) = [one for one in IMAGES if one.name == name]
+    return _ready(wanted)
 
 
 # --- containers ---------------------------------------------------------------------------------------------------

@@ -38,11 +38,10 @@ def busybox_container(busybox: str, toolbox: Path, tmp_path: Path) -> Iterator[s
 def typed(container: stage.Container, shell: list[str], lines: str, env: Mapping[str, str] | None = None) -> str:
     """What a shell in a terminal shows for these lines."""
     told = [word for name, value in (env or {}).items() for word in ("--env", f"{name}={value}")]
-    folder = stage.CACHE / "podman"
-    own = ["--root", str(folder / "store"), "--runroot", str(folder / "run"), "--cgroup-manager", "cgroupfs"]
     master, slave = pty.openpty()
-    command = ["podman", *own, "exec", "-it", *told, container.name, *shell]
-    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, close_fds=True)
+    command = ["podman", "exec", "-it", *told, container.name, *shell]
+    environment = os.environ | stage.store().environment()
+    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, close_fds=True, env=environment)
     os.close(slave)
     os.write(master, f"{lines}\nexit\n".encode())
     shown = b""
