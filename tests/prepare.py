@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests import cache
+from tests.cache import Entry
 from tests.provisions import IMAGES, PROBLEM, PROJECT, TOOLBOX, Provision, Unavailable, in_words, torch
 
 from gpuyard.images.toolbox.build import size_of
@@ -32,6 +33,7 @@ TELL_SECONDS = 10.0
 @dataclass
 class Step:
     wanted: Provision
+    entry: Entry | None = None  # none where it cannot be had
     state: str = ""  # nothing while it is still to be made
     seconds: float = 0.0
     size: int = 0
@@ -39,15 +41,18 @@ class Step:
 
     def look(self) -> None:
         try:
-            self.state = "there already" if self.wanted.entry().taken() else ""
+            self.entry = self.wanted.entry()
+            self.state = "there already" if self.entry.taken() else ""
         except Unavailable as problem:
             self.state = f"{PROBLEM}{problem}"
 
     def make(self) -> None:
+        if self.entry is None or self.state:
+            return
         self.begun = time.monotonic()
         self.tell("begins")
         try:
-            self.size = size_of(self.wanted.entry().made(lambda folder: self.wanted.fill(folder, self.tell)))
+            self.size = size_of(self.entry.made(lambda folder: self.wanted.fill(folder, self.tell)))
             self.state = "made"
         except (Unavailable, AssertionError, OSError, subprocess.SubprocessError) as problem:
             self.state = f"{PROBLEM}{problem}"
@@ -59,9 +64,9 @@ class Step:
         print(f"  {self.wanted.name:<8}{since:5.0f} s  {text}\n", end="", flush=True)
 
     def tell_how_far(self) -> None:
-        if self.begun is not None and not self.state:
-            size = sum(size_of(part) for part in self.wanted.entry().parts())
-            self.tell(f"at it, {in_words(size)} so far")
+        if self.entry is not None and self.begun is not None and not self.state:
+            size = sum(size_of(part) for part in self.entry.parts())
+            self.tell(f"at it, {in_words(size)} so far" if size else "at it")
 
 
 def main(words: Sequence[str]) -> int:
@@ -104,14 +109,13 @@ def make_all(lanes: list[list[Step]]) -> None:
         for done in [pool.submit(make_in_turn, lane) for lane in lanes]:
             done.result()
     for step in (step for lane in lanes for step in lane):
-        if not step.state.startswith(PROBLEM):
-            cache.sweep(step.wanted.entry().kind)
+        if step.entry is not None:
+            cache.sweep(step.entry.kind)
 
 
 def make_in_turn(lane: list[Step]) -> None:
     for step in lane:
-        if not step.state:
-            step.make()
+        step.make()
 
 
 def tell_now_and_then(lanes: list[list[Step]]) -> None:

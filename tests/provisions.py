@@ -3,6 +3,7 @@ process of its own (`tests.prepare`), and kept in the cache."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import os
@@ -160,6 +161,7 @@ def _image(name: str, pack: Callable[[], bytes], *programs: str) -> Provision:
     return Provision(name, entry, fill)
 
 
+@functools.cache
 def _podman_version() -> str:
     return subprocess.run(["podman", "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
