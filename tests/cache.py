@@ -76,9 +76,14 @@ class Entry:
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
-    def parts(self) -> list[Path]:
-        """What is being made of it, or was left half-made."""
-        return _parts(self.name)
+    def bytes_so_far(self) -> int:
+        """Of what is being made; some of it goes while it is counted."""
+        size = 0
+        for folder, _, names in (found for part in _parts(self.name) for found in os.walk(part)):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    size += os.lstat(os.path.join(folder, name)).st_size
+        return size
 
 
 def sweep(kind: str) -> None:

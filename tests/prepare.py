@@ -65,7 +65,7 @@ class Step:
 
     def tell_how_far(self) -> None:
         if self.entry is not None and self.begun is not None and not self.state:
-            size = sum(size_of(part) for part in self.entry.parts())
+            size = self.entry.bytes_so_far()
             self.tell(f"at it, {in_words(size)} so far" if size else "at it")
 
 
@@ -135,7 +135,9 @@ def report(steps: list[Step], seconds: float) -> None:
     for step in steps:
         if step.state.startswith(PROBLEM):
             told = " ".join(step.state.removeprefix(PROBLEM).split())
-            print(f"{PROBLEM}{step.wanted.name}: {told}: what needs it is skipped.")
+            print(
+                f"{PROBLEM}{step.wanted.name}: {told}: what needs it is skipped until `{step.wanted.again}` can make it"
+            )
 
 
 def stop(number: int, frame: object) -> None:

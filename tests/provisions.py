@@ -40,6 +40,7 @@ class Provision:
     name: str
     entry: Callable[[], Entry]
     fill: Callable[[Path, Tell], None]
+    again: str = "make prepare"  # once what was in the way is gone
 
 
 def ready(wanted: Provision) -> Path:
@@ -67,8 +68,7 @@ def _need(*programs: str) -> None:
     if problem := missing(*programs):
         absent = [name for name in ("podman", "busybox", *programs) if shutil.which(name) is None]
         packages = " ".join(PACKAGES.get(name, name) for name in absent)
-        way = f"apt-get install {packages}, then make prepare" if os.geteuid() == 0 else "make prepare, as root"
-        raise Unavailable(f"{problem} ({way})")
+        raise Unavailable(f"{problem} (apt-get install {packages})" if os.geteuid() == 0 else problem)
 
 
 # --- the toolbox --------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _make_toolbox(folder: Path, tell: Tell) -> None:
             f"{problem} (apt-get install {str(problem).replace(',', '')}, then make prepare)"
         ) from problem
     except BuildFailed as problem:
-        raise Unavailable(f"{problem} (make prepare, where pip, npm and apt-get can fetch packages)") from problem
+        raise Unavailable(f"{problem} (pip, npm and apt-get must be able to fetch packages)") from problem
     (home / "parts").unlink()
 
 
@@ -250,7 +250,8 @@ def torch(version: str) -> Provision:
         abi = str(sysconfig.get_config_var("SOABI"))
         return Entry("torch", (version, abi, sysconfig.get_platform()))
 
-    return Provision("torch", entry, lambda folder, tell: _install_torch(folder, version, tell))
+    again = f"make prepare TORCH={version}"
+    return Provision("torch", entry, lambda folder, tell: _install_torch(folder, version, tell), again)
 
 
 def _install_torch(folder: Path, version: str, tell: Tell) -> None:
