@@ -92,9 +92,7 @@ def _make_toolbox(folder: Path, tell: Tell) -> None:
     try:
         build(folder, lambda what, facts: _tell_step(tell, what, facts))
     except Missing as problem:
-        raise Unavailable(
-            f"{problem} (apt-get install {str(problem).replace(',', '')}, then make prepare)"
-        ) from problem
+        raise Unavailable(f"missing: {problem} (apt-get install brings it)") from problem
     except BuildFailed as problem:
         raise Unavailable(f"{problem} (pip, npm and apt-get must be able to fetch packages)") from problem
     (home / "parts").unlink()
