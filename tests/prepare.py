@@ -27,7 +27,7 @@ from gpuyard.images.toolbox.build import size_of
 UNSHARE = ("unshare", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child")
 CONTAINED = "--contained"
 INTERRUPTED = 130
-TELL_SECONDS = 10.0
+TELL_SECONDS = 15.0
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Step:
     seconds: float = 0.0
     size: int = 0
     begun: float | None = None
+    last: str = ""
 
     def look(self) -> None:
         try:
@@ -60,13 +61,16 @@ class Step:
         self.tell(f"made, {in_words(self.size)}" if self.size else self.state.splitlines()[0])
 
     def tell(self, text: str) -> None:
+        self.last = text
+        print(self.line(text), end="", flush=True)
+
+    def line(self, text: str) -> str:
         since = time.monotonic() - (self.begun or time.monotonic())
-        print(f"  {self.wanted.name:<8}{since:5.0f} s  {text}\n", end="", flush=True)
+        return f"  {self.wanted.name:<8}{since:5.0f} s  {text}\n"
 
     def tell_how_far(self) -> None:
         if self.entry is not None and self.begun is not None and not self.state:
-            size = self.entry.bytes_so_far()
-            self.tell(f"at it, {in_words(size)} so far" if size else "at it")
+            print(self.line(f"{self.last}  ({in_words(self.entry.bytes_so_far())} so far)"), end="", flush=True)
 
 
 def main(words: Sequence[str]) -> int:

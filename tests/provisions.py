@@ -222,7 +222,12 @@ def _debian_entry() -> Entry:
 
 def _make_debian(folder: Path, tell: Tell) -> None:
     root, files = folder / "debian", folder / "files.tar"
-    _run(["nice", "-n", "10", *DEBOOTSTRAP, str(root)], "debian's packages", tell, ("Validating", "Configuring"))
+    _run(
+        ["nice", "-n", "10", *DEBOOTSTRAP, str(root)],
+        "debian's packages",
+        tell,
+        ("Packages", "packages...", "the base system..."),
+    )
     shutil.rmtree(root / "var" / "cache" / "apt", ignore_errors=True)
     tell("packing it")
     subprocess.run(["tar", "-C", str(root), "-cf", str(files), "."], capture_output=True, check=True)
