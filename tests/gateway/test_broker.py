@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -217,17 +218,19 @@ def test_nobody_gets_at_a_terminal_of_somebody_else_or_in_another_replica(place:
     screen.sock.close()
 
 
-def test_one_who_does_not_read_gets_the_latest_and_costs_little(place: BrokerPlace) -> None:
+def test_one_who_does_not_read_gets_the_latest_and_costs_little(place: BrokerPlace, tmp_path: Path) -> None:
     place.replica()
-    _, _, slow = _terminal(place, argv=["sh", "-c", "seq 1 2000000; echo the last; sleep 1000"])
+    before, all_taken = place.own_memory(), tmp_path / "all-taken"
+    script = f"seq 1 2000000; touch {shlex.quote(str(all_taken))}; echo the last; sleep 1000"  # nearly 17 MB
+    _, _, slow = _terminal(place, argv=["sh", "-c", script])
     _, _, other = _terminal(place)
-    before = place.pss()
     other.sock.send(frame(b"d", b"echo quick\n"))
     other.shows(b"quick\r\n")
-    time.sleep(1.0)
-    assert place.pss() < before + (8 << 20)
+    wait_for(all_taken.exists, "the broker having taken everything")
+    assert place.own_memory() < before + (8 << 20)
     slow.shows(b"the last")
     assert b"1999999\r\n2000000\r\nthe last" in slow.text
+    assert len(slow.text) < 4 << 20, "what was queued for it, and what lay in its socket"
     for screen in (slow, other):
         screen.sock.close()
 
@@ -485,4 +488,4 @@ def test_its_socket_is_for_its_own_user_and_comes_back_when_removed(place: Broke
 def test_it_is_small(place: BrokerPlace) -> None:
     place.replica()
     place.do(place.client.ping(ENV, "ann"))
-    assert place.pss() < 20 << 20
+    assert place.own_memory() < 12 << 20
