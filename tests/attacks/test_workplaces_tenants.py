@@ -18,6 +18,7 @@ import pytest
 from tests.cli.yard import Yard, wait_until
 from tests.engines.containers import image_of_busybox, missing
 from tests.engines.porters import read_all
+from tests.ports import same_ports
 
 from gpuyard import Client
 from gpuyard.domain.errors import YardError
@@ -104,7 +105,7 @@ class Town:
         (folder / "home").mkdir()
         self.yard = Yard(folder / "home", folder / "data")
         self.data = self.yard.data
-        self.options = ("--engine", "container", "--simulate-cards", "1", "--gateway-port", "0", "--ssh-port", "0")
+        self.options = ("--engine", "container", "--simulate-cards", "1", *same_ports())
         self.yard.up(*self.options)
         self.service = OwnService(self.data)
         self.podman("import", "-", IMAGE, input=image_of_busybox({}))
@@ -311,7 +312,7 @@ def test_whatever_is_killed_no_environment_is_lost_and_no_card_stays_held(town: 
     broker = int((town.data / "run" / "broker.lock").read_text())
     for pid in (before, broker, engine, guard, town.yard.pid):
         os.kill(pid, signal.SIGKILL)
-    town.yard.up(*town.options, "--port", str(urlsplit(town.owner.door.url).port))
+    town.yard.up(*town.options)
     wait_until(lambda: (town.data / "gateway.json").exists() and town.gateway["pid"] != before, 60)
     wait_until(lambda: works(ann) and works(town.bob), 60)
     assert ann.first_process == first

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import expect
 from tests.console.visits import Visits
 from tests.platforms import Platform, a_platform
+from tests.ports import same_ports
 
 OWN = "a long enough secret"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    options = ("--simulate-cards", "8", "--port", str(free_port()))
+    options = ("--simulate-cards", "8", *same_ports())
     with a_platform(tmp_path_factory.mktemp("yard"), "process", *options) as yard:
         yard.good("user", "create", "ann", "--password-stdin", stdin=OWN)
         yield yard

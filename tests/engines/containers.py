@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.engines.places import Place, wait_for
+from tests.ports import a_port
 
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.people import BLOCK, FIRST_BLOCK
@@ -29,7 +30,9 @@ from gpuyard.images.toolbox.base import AT, ensure_base, python_command
 
 IMAGE = "localhost/yard-test:1"
 POOL = "10.213.0.0/16"
-REGISTRIES = ("docker.io", "localhost:5999", "localhost:5998")  # the last is nobody's
+REGISTRY_PORT = a_port()
+REGISTRY, NOBODYS_REGISTRY = f"localhost:{REGISTRY_PORT}", f"localhost:{a_port()}"
+REGISTRIES = ("docker.io", REGISTRY, NOBODYS_REGISTRY)
 UID = FIRST_BLOCK + 4000 * BLOCK  # far from what a yard on this machine gives out
 GROUP_ID = FIRST_BLOCK + 4050 * BLOCK
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -134,7 +137,7 @@ class Podman(ContainerHost):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._service = OwnService(folder, insecure_registries=["localhost:5999"])
+        self._service = OwnService(folder, insecure_registries=[REGISTRY])
         self.socket = self._service.socket
 
     def serve(self) -> None:
@@ -188,7 +191,7 @@ class Docker(ContainerHost):
 
     def _start_dockerd(self) -> subprocess.Popen[bytes]:
         return self._start(
-            *("dockerd", "--live-restore", "--bridge=none", "--insecure-registry=localhost:5999"),
+            *("dockerd", "--live-restore", "--bridge=none", f"--insecure-registry={REGISTRY}"),
             config_file=self.folder / "daemon.json",
             data_root=self.folder / "docker",
             exec_root=self._run / "exec",

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.faults.checker import History, Kept
+from tests.ports import same_ports
 
 from gpuyard import Client
 from gpuyard.domain.workload import ENDED, ReplicaId
@@ -45,12 +45,12 @@ class Battered:
     def __init__(self, data: Path, database_url: str) -> None:
         self.data = data
         self.database_url = database_url
-        self.port = _free_port()
+        self._ports = same_ports()
         self.log = (data.parent / "server.log").open("ab")
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "gpuyard.cli.main", "up", "--data", str(self.data), "--port", str(self.port)]
+        command = [sys.executable, "-m", "gpuyard.cli.main", "up", "--data", str(self.data), *self._ports]
         command += ["--simulate-cards", str(CARDS)]
         if not self.database_url.startswith("sqlite"):
             command += ["--database", self.database_url]
@@ -70,7 +70,7 @@ class Battered:
 
     def client(self) -> Client:
         token = (self.data / "owner.token").read_text().strip()
-        return Client(f"http://127.0.0.1:{self.port}", token, submit_patience_seconds=60)
+        return Client(f"http://127.0.0.1:{self._ports[1]}", token, submit_patience_seconds=60)
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -81,12 +81,6 @@ class Battered:
         self.process.terminate()
         self.process.wait(20)
         self.log.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Clients:

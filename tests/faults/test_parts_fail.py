@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.yard import Yard, wait_until
+from tests.ports import same_ports
 from tests.postgres import PostgresServer, postgres_server
 
 from gpuyard import Client, YardApiError
@@ -128,7 +129,8 @@ def test_postgresql_dies_and_comes_back_while_a_job_runs(own_postgres: PostgresS
 
 
 def test_the_server_ends_soon_though_somebody_follows_a_log_and_the_job_goes_on(yard: Yard) -> None:
-    yard.up()
+    ports = same_ports()
+    yard.up(*ports)
     with Client(data=yard.data) as client:
         job = client.job(ticking(client, 8))
         wait_until(lambda: job.refresh().state == "running")
@@ -139,7 +141,7 @@ def test_the_server_ends_soon_though_somebody_follows_a_log_and_the_job_goes_on(
         pid = yard.pid
         os.kill(pid, signal.SIGTERM)
         wait_until(lambda: not Path(f"/proc/{pid}/exe").exists(), seconds=10)
-        yard.up("--port", str(job.client.door.url.rsplit(":", 1)[1]))
+        yard.up(*ports)
         out = follower.stdout.read()
         assert (first + out).decode() == "".join(f"{n}\n" for n in range(1, 81))
     finally:

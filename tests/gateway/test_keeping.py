@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.cli.yard import Yard
 from tests.gateway.house import wait_until
+from tests.ports import a_port
 
 from gpuyard import Client
 from gpuyard.access.owner import keep_owner_secret
@@ -223,9 +224,7 @@ def open_websocket(url: str, port: int) -> socket.socket:
 
 
 def test_an_open_connection_survives_the_end_and_the_return_of_the_server(yard: Yard) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = a_port()
     yard.up("--engine", "process")
     job = yard.data.parent / "job.yaml"
     job.write_text(json.dumps({"command": ["python3", "-c", ECHO % port], "ports": [{"number": port}]}))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.gateway.ssh_house import SshHouse, wait_until
+from tests.ports import a_port
 
 from gpuyard.domain.workload import Workload
 
@@ -54,16 +55,11 @@ server.serve_forever()
 """
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
-
 def test_vs_code_installs_its_server_starts_it_and_reaches_it(
     house: SshHouse, dev: Workload, key: Path, tmp_path: Path
 ) -> None:
     assert house.ssh("ann+dev", "uname", "-s", key=key).text == "Linux\n"
-    socks = free_port()
+    socks = a_port()
     options = ["-T", "-D", str(socks), "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5"]
     window = house.start(house.command("ann+dev", "bash", key=key, options=options))
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.gateway.ssh_house import SshHouse, wait_until
+from tests.ports import a_port
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
 
@@ -45,11 +46,6 @@ def _repeat(taken: socket.socket) -> None:
             taken.sendall(b"END")
         except OSError:
             return
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 @contextmanager
@@ -92,19 +88,19 @@ def is_open(port: int) -> bool:
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
 def test_a_port_of_the_own_loopback_is_forwarded(house: SshHouse, key: Path, echo: int, name: str) -> None:
-    port = free_port()
+    port = a_port()
     with forwarding(house, key, "-L", f"{port}:{name}:{echo}"):
         assert say(port, b"hello") == b"helloEND"
 
 
 def test_a_forward_carries_much_both_ways_at_once(house: SshHouse, key: Path, echo: int) -> None:
-    port, data = free_port(), os.urandom(20_000_000)
+    port, data = a_port(), os.urandom(20_000_000)
     with forwarding(house, key, "-L", f"{port}:localhost:{echo}"):
         assert say(port, data) == data + b"END"
 
 
 def test_many_connections_go_through_one_forward(house: SshHouse, key: Path, echo: int) -> None:
-    port = free_port()
+    port = a_port()
     heard: list[bytes] = []
     with forwarding(house, key, "-L", f"{port}:localhost:{echo}"):
         say(port, b"first")
@@ -117,7 +113,7 @@ def test_many_connections_go_through_one_forward(house: SshHouse, key: Path, ech
 
 
 def test_a_dynamic_forward_reaches_loopback_and_nothing_else(house: SshHouse, key: Path, echo: int) -> None:
-    port = free_port()
+    port = a_port()
     with forwarding(house, key, "-D", str(port)) as visit:
         wait_until(lambda: is_open(port))
         assert socks(port, "localhost", echo, b"hi") == b"hi"
@@ -179,14 +175,14 @@ def test_other_targets_are_refused_in_words(house: SshHouse, key: Path, target: 
 
 
 def test_a_port_nobody_listens_on_is_refused_and_the_connection_stays(house: SshHouse, key: Path, echo: int) -> None:
-    port, dead, nobody = free_port(), free_port(), free_port()
+    port, dead, nobody = a_port(), a_port(), a_port()
     with forwarding(house, key, "-L", f"{port}:localhost:{echo}", "-L", f"{dead}:localhost:{nobody}"):
         assert say(dead, b"hello") == b""
         assert say(port, b"hello") == b"helloEND"
 
 
 def test_listening_for_the_visitor_is_refused_with_words(house: SshHouse, key: Path, echo: int) -> None:
-    port = free_port()
+    port = a_port()
     refused = house.ssh("ann+dev", "echo ran", key=key, options=["-R", f"{port}:localhost:{echo}"])
     assert refused.text == "ran\n"
     assert "ssh -R" in refused.err
@@ -197,14 +193,15 @@ def test_listening_for_the_visitor_is_refused_with_words(house: SshHouse, key: P
 
 def test_sockets_in_the_file_system_are_not_forwarded(house: SshHouse, key: Path, tmp_path: Path) -> None:
     """Neither the platform's own nor anybody's."""
-    port = free_port()
+    port = a_port()
     broker = house.folder / "run" / "broker.sock"
     with forwarding(house, key, "-L", f"{port}:{broker}") as visit:
         assert say(port, b"hello") == b""
         assert visit.poll() is None
-    with forwarding(house, key, "-R", f"/tmp/yard-test.sock:localhost:{port}") as visit:
-        assert visit.wait(20) == 255
-    assert not os.path.exists("/tmp/yard-test.sock")
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        with forwarding(house, key, "-R", f"{short}/sock:localhost:{port}") as visit:
+            assert visit.wait(20) == 255
+        assert not os.listdir(short)
 
 
 def test_the_agent_is_not_forwarded(house: SshHouse, key: Path) -> None:
@@ -231,7 +228,7 @@ def test_x11_and_tunnels_are_not_forwarded(house: SshHouse, key: Path) -> None:
 
 
 def test_a_visitor_opens_only_so_many_connections(house: SshHouse, key: Path, echo: int) -> None:
-    port = free_port()
+    port = a_port()
     taken: list[socket.socket] = []
     with forwarding(house, key, "-L", f"{port}:localhost:{echo}"):
         assert say(port, b"hello") == b"helloEND"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.yard import Yard, wait_until
+from tests.ports import same_ports
 
 import gpuyard
 from gpuyard.sdk.job import exit_code_of
@@ -121,8 +121,8 @@ def test_the_server_speaks_the_language_of_the_client(simulated: Yard) -> None:
 
 
 def test_no_submit_is_lost_or_doubled_while_the_server_is_killed_and_restarted(yard: Yard) -> None:
-    yard.up("--engine", "simulated", "--nodes", "4x8")
-    port = json.loads((yard.data / "server.json").read_text())["url"].rpartition(":")[2]
+    options = ("--engine", "simulated", "--nodes", "4x8", *same_ports())
+    yard.up(*options)
     made: list[str] = []
     stop = threading.Event()
 
@@ -140,7 +140,7 @@ def test_no_submit_is_lost_or_doubled_while_the_server_is_killed_and_restarted(y
             while len(made) < before + 10:
                 stop.wait(0.01)
             os.kill(yard.pid, signal.SIGKILL)
-            yard.good("up", "--detach", "--engine", "simulated", "--nodes", "4x8", "--port", port)
+            yard.up(*options)
         stop.set()
         for thread in threads:
             thread.join(120)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.ports import a_port
 from tests.sdk.flaky_server import Answer, FlakyServer, Request, flaky_server, refusal, sse, workload
 
 from gpuyard import BadInput, Client, NotAllowed, NotFound, ServerUnreachable, YardApiError
@@ -46,9 +47,7 @@ def test_two_submits_have_two_keys_unless_the_caller_names_one() -> None:
 
 
 def test_a_submit_waits_for_a_server_that_is_being_restarted() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = a_port()
     said: list[YardApiError] = []
     woken = threading.Event()
 
