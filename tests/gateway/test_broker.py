@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.places import IS_ROOT, is_alive, wait_for
+from tests.engines.places import IS_ROOT, PATIENCE_SECONDS, is_alive, wait_for
 from tests.engines.porters import read_all, read_until
 from tests.gateway.brokers import BrokerPlace, FalsePorter, Screen
 
@@ -81,6 +81,34 @@ def test_a_program_is_sent_signals_and_ends_when_it_is_let_go(place: BrokerPlace
         running.close()
         wait_for(lambda: not is_alive(pid), "the end of the program")
         for fd in (ears, mouth, nothing):
+            os.close(fd)
+
+    place.do(try_it())
+
+
+def test_one_who_lets_go_while_waiting_for_the_end_keeps_nobody_else_from_being_heard(place: BrokerPlace) -> None:
+    """The number of its descriptor is free again, and somebody else's right after."""
+    place.replica()
+
+    async def try_it() -> None:
+        loop, heard = asyncio.get_running_loop(), set[int]()
+        with open(os.devnull, "r+b") as nothing:
+            running = await place.client.run(ENV, "ann", line="cat", fds=(nothing.fileno(),) * 3)
+            held = await place.client.run(ENV, "ann", line="sleep 1000", fds=(nothing.fileno(),) * 3)
+        ended = asyncio.ensure_future(held.wait())
+        await running.wait()  # by now the other is waited for as well
+        held.close()
+        others = {os.eventfd(1) for _ in range(10)}
+        for fd in others:
+            loop.add_reader(fd, heard.add, fd)
+        with pytest.raises(asyncio.CancelledError):
+            await ended
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while heard < others:
+                await asyncio.sleep(0)
+        running.close()
+        for fd in others:
+            loop.remove_reader(fd)
             os.close(fd)
 
     place.do(try_it())

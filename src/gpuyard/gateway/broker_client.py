@@ -202,6 +202,7 @@ class Talk:
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sock.setblocking(False)
         self._run = run
+        self._watched_by: asyncio.AbstractEventLoop | None = None
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
         wire.send(self._sock, message, fds)
@@ -228,20 +229,26 @@ class Talk:
             try:
                 return wire.receive(self._sock)
             except BlockingIOError:
-                await _readable(loop, self._sock)
+                await self._readable(loop)
+
+    async def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
+        ready: asyncio.Future[None] = loop.create_future()
+        self._watched_by = loop
+        loop.add_reader(self._sock.fileno(), lambda: None if ready.done() else ready.set_result(None))
+        try:
+            await ready
+        finally:
+            self._watch_no_more()
+
+    def _watch_no_more(self) -> None:
+        """Before it is closed, and never after: by then its number may be that of something else."""
+        loop, self._watched_by = self._watched_by, None
+        if loop is not None:
+            loop.remove_reader(self._sock.fileno())
 
     def close(self) -> None:
+        self._watch_no_more()
         self._sock.close()
-
-
-async def _readable(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
-    ready: asyncio.Future[None] = loop.create_future()
-    fd = sock.fileno()
-    loop.add_reader(fd, lambda: None if ready.done() else ready.set_result(None))
-    try:
-        await ready
-    finally:
-        loop.remove_reader(fd)
 
 
 class Running:
