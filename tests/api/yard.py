@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 import uvicorn
 from argon2 import PasswordHasher
+from tests.clocks import Clock
 
 from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import Passwords
@@ -52,16 +53,6 @@ class LogFolder:
     def forget(self, workload: str) -> None:
         for folder in self._root.glob(f"{workload}-*"):
             shutil.rmtree(folder)
-
-
-class Clock:
-    """The real time, moved by hand."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.ahead
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlencode
@@ -26,8 +25,9 @@ def test_guesses_at_all_doors_count_together(tmp_path: Path) -> None:
     with running(tmp_path) as house, closing(Database.open(house.context.config.database_url)) as store:
         house.person("ann")
         house.person("ben")
-        server = Access(store, time.time, passwords=Passwords(QUICK_HASH))
-        ssh = Logins(store, server, time.time)
+        house.clock.stop()
+        server = Access(store, house.clock, passwords=Passwords(QUICK_HASH))
+        ssh = Logins(store, server, house.clock)
         for _ in range(4):
             assert by_web(house, "ann", "a wrong guess") == 401
         for _ in range(3):

@@ -19,6 +19,7 @@ from typing import Any
 
 import uvloop
 from argon2 import PasswordHasher
+from tests.clocks import Clock
 from tests.draw import a_job
 from tests.draw import running as as_running
 from tests.gateway.loops import end_loop
@@ -229,14 +230,6 @@ class Told:
     @property
     def text(self) -> str:
         return self.body.decode()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.ahead
 
 
 def host(workload: Workload, what: str) -> str:

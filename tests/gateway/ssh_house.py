@@ -20,6 +20,7 @@ from pathlib import Path
 
 import uvloop
 from argon2 import PasswordHasher
+from tests.clocks import Clock
 from tests.draw import a_job
 from tests.draw import running as as_running
 from tests.gateway.loops import end_loop
@@ -58,6 +59,7 @@ class SshHouse:
     folder: Path
     database: Database
     access: Access
+    clock: Clock
     door: SshDoor
     loop: asyncio.AbstractEventLoop
     used: set[str]
@@ -244,19 +246,20 @@ def _new_id() -> str:
 def a_house(folder: Path, database_url: str = "") -> Iterator[SshHouse]:
     (folder / "run").mkdir(mode=0o700)
     database = Database.open(database_url or f"sqlite:///{folder / 'gpuyard.db'}")
-    access = Access(database, time.time, None, AccessRules(), Passwords(QUICK_HASH))
+    clock = Clock()
+    access = Access(database, clock, None, AccessRules(), Passwords(QUICK_HASH))
     broker = subprocess.Popen(
         [sys.executable, "-m", "gpuyard.gateway.broker", "--data", str(folder)],
         env={**os.environ, "PYTHONPATH": SOURCE},
     )
     loop, used = uvloop.new_event_loop(), set[str]()
     context = SshContext(
-        database, access, time.time, Broker(folder), "127.0.0.1", 0, folder / "ssh_host_ed25519_key", used=used.add
+        database, access, clock, Broker(folder), "127.0.0.1", 0, folder / "ssh_host_ed25519_key", used=used.add
     )
     door = loop.run_until_complete(start_ssh(context))
     thread = threading.Thread(target=loop.run_forever, name="ssh door")
     thread.start()
-    house = SshHouse(folder, database, access, door, loop, used)
+    house = SshHouse(folder, database, access, clock, door, loop, used)
     try:
         wait_until((folder / "run" / "broker.sock").exists)
         yield house
