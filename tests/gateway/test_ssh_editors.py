@@ -92,7 +92,8 @@ def test_vs_code_installs_its_server_starts_it_and_reaches_it(
             if stream is not None:
                 stream.close()
     # The window is closed, and the server is still there for the next one.
-    again = house.ssh("ann+dev", "cat ~/.vscode-server/log; pkill -f .vscode-server/bin/commit/server.py", key=key)
+    end = 'pkill -f "$HOME/.vscode-server/bin/commit/server.py"'  # this one, of all that run on this machine
+    again = house.ssh("ann+dev", f"cat ~/.vscode-server/log; {end}", key=key)
     assert f"listening on {port}" in again.text
 
 
