@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import resource
 import signal
 import socket
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engines.places import GID, IS_ROOT, UID, is_alive, wait_for
+from tests.engines.places import IS_ROOT, is_alive, wait_for
 from tests.engines.porters import PorterPlace, read_all, read_until
 
 from gpuyard.engines.inside import wire
@@ -395,7 +396,8 @@ def test_when_no_process_can_be_made_the_door_says_so_and_goes_on(place: PorterP
     def few_processes() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (3, 3))
 
-    place.start(log=None, user=UID, group=GID, extra_groups=[], preexec_fn=few_processes)
+    alone = random.SystemRandom().randrange(1_000_000, 2_000_000)  # a user's are counted on the whole machine
+    place.start(log=None, user=alone, group=alone, extra_groups=[], preexec_fn=few_processes)
     held = [place.ask({"do": "shell", "argv": ["sleep", "1000"]}) for _ in range(4)]
     assert [answer.message.get("error") for answer in held][-1] == "too_many"
     held[0].leave()
