@@ -202,8 +202,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_ends_no_job_and_the_end_is_told_once_there_is_room(small_disk: Path, make_yard: MakeYard) -> None:
     yard = make_yard(small_disk / "data")
     (small_disk / "ballast").write_bytes(bytes(MIB))
-    id = yard.launch("echo ready; sleep 0.5; yes | head -c 9000000 > /dev/stderr; exit 7")
+    flood = "yes | head -c 9000000 > /dev/stderr"
+    id = yard.launch(f"while [ ! -e $HOME/go ]; do sleep 0.05; done; {flood}; exit 7")
     wait_for(lambda: "job" in yard.status(id))
+    (yard.data / "files" / "user" / "ann" / "go").touch()
     wait_for(lambda: not is_alive(yard.status(id)["job"]["pid"]), "its end")
     assert os.statvfs(small_disk).f_bavail == 0
     (small_disk / "ballast").unlink()

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -241,7 +240,6 @@ def test_a_visitor_opens_only_so_many_connections(house: SshHouse, key: Path, ec
             for sock in taken:
                 sock.close()
         assert works <= 128
-        time.sleep(0.5)
         wait_until(lambda: say(port, b"again") == b"againEND")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from tests.gateway.brokers import BrokerPlace
-from tests.gateway.house import PASSWORD, House, host, running
+from tests.gateway.house import PASSWORD, House, host, running, wait_until
 from tests.gateway.programs import Program, a_program
 
 from gpuyard.domain.workload import Kind, Workload
@@ -86,9 +86,13 @@ def test_a_visitor_logs_in_and_comes_to_the_page(scene: Scene, page: Page) -> No
     expect(page.locator("body")).to_contain_text("logged in as ann")
     page.get_by_role("button", name="Log out").click()
     expect(page.locator("body")).to_contain_text("logged out")
-    page.wait_for_timeout(2000)
-    page.goto(f"{scene.origin(scene.ann)}/")
-    expect(page).to_have_title("Log in")
+    wait_until(lambda: asks_for_a_login(page, f"{scene.origin(scene.ann)}/"))
+
+
+def asks_for_a_login(page: Page, url: str) -> bool:
+    """Soon after somebody has logged out, it is noticed everywhere."""
+    page.goto(url)
+    return page.title() == "Log in"
 
 
 # --- a hostile page -----------------------------------------------------------------------------------------------
