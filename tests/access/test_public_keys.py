@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuyard.access.public_keys import parse_public_key
@@ -105,6 +105,7 @@ def test_a_comment_is_cleaned_before_it_becomes_a_name() -> None:
     assert parse_public_key(f"{GOOD} ann\x1b[31m‮evil{'x' * 100}").comment == ("ann[31mevil" + "x" * 100)[:64]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300) | st.binary(max_size=200).map(lambda raw: line("ssh-rsa", raw)))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.draw import a_job, a_node, running
 
@@ -36,6 +36,7 @@ def different(before: Board, after: Board) -> list[str]:
     return sorted(n for n in {*before.rows, *after.rows} if before.rows.get(n) != after.rows.get(n))
 
 
+@settings(deadline=None)
 @given(st.lists(WORLDS, min_size=2, max_size=4))
 def test_a_board_brought_up_to_date_is_as_one_made_anew_and_names_the_rows_that_differ(
     worlds: list[tuple[Cluster, Works]],

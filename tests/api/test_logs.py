@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.api.yard import PASSWORD, Yard, wait_until
 
@@ -455,6 +455,7 @@ def test_a_deleted_workload_ends_its_stream(server: Yard, ann: httpx2.Client) ->
 # --- characters ---------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40), st.lists(st.integers(1, 8), max_size=20))
 def test_cut_at_whole_characters_the_pieces_read_like_the_whole(data: bytes, cuts: list[int]) -> None:
     text, rest = "", data

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cli.test_cli_why import start
 from tests.cli.yard import Yard
@@ -147,6 +147,7 @@ def test_the_further_away_the_less_exact() -> None:
     assert away(5.4 * 86400) == "5d12h"
 
 
+@settings(deadline=None)
 @given(st.integers(60, 30 * 86400))
 def test_the_late_moment_is_never_told_too_early(seconds: int) -> None:
     at = NOON + timedelta(seconds=seconds)

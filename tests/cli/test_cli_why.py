@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cli.yard import Yard, wait_until
 
@@ -78,6 +78,7 @@ def test_a_request_that_strands_cards_is_told_so_on_the_side(full: Yard) -> None
     assert "leaves 2 cards that nobody can use" in done.err
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="abc 中文，。（）x", max_size=120), st.integers(10, 60))
 def test_broken_lines_lose_nothing_and_stay_within_the_screen(text: str, room: int) -> None:
     lines = list(wrapped(text, room, "  ", "    "))

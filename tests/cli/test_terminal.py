@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuyard.cli.terminal import TerminalFilter
@@ -45,12 +45,14 @@ def test_what_steers_a_terminal_is_shown(text: str, as_shown: str) -> None:
     assert shown(text) == as_shown
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from("\x1b[]0;12mKJHab\x07\r\n\x9b"), max_size=40), st.integers(0, 40))
 def test_cutting_the_text_anywhere_changes_nothing(text: str, cut: int) -> None:
     end = "\n"
     assert shown(text[:cut], text[cut:], end) == shown(text + end)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_no_escape_gets_through_but_the_allowed_ones(text: str) -> None:
     out = shown(text, "\n")

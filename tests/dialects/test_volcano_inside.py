@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.draw import a_job
 
@@ -130,6 +130,7 @@ def test_senseless_facts_raise_nothing(plugins: str, tasks: str) -> None:
     assert seen_by(job, "worker", 1).aliases[0] == "train-worker-1"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=70))
 def test_nothing_that_was_written_by_hand_raises(plugins: str, tasks: str, name: str) -> None:
     job = a_job(name=name or "x", replicas=2)

@@ -78,6 +78,7 @@ def test_json_and_yaml_of_it_mean_the_same(drawn: Spec, name: str) -> None:
     assert read(written).job == read(text).job
 
 
+@settings(deadline=None)
 @given(specs)
 def test_what_has_no_place_there_is_named(drawn: Spec) -> None:
     named = unsaid(drawn)
@@ -85,12 +86,14 @@ def test_what_has_no_place_there_is_named(drawn: Spec) -> None:
     assert ("mounts" in named) == any(role.mounts for role in drawn.roles)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1 << 50))
 def test_bytes_are_written_and_read_exactly(amount: int) -> None:
     assert quantities.whole(quantities.show_bytes(amount)) == amount
     assert quantities.whole(quantities.show_bytes(amount * MIB)) == amount * MIB
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**8))
 def test_thousandths_are_written_and_read_exactly(amount: int) -> None:
     assert quantities.milli(quantities.show_milli(amount)) == amount

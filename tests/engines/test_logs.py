@@ -7,7 +7,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuyard.engines.logs import Chunk, Gap, LogFile
@@ -82,6 +82,7 @@ def test_the_tail_is_the_last_lines(tmp_path: Path, data: bytes, lines: int, exp
     assert text(log, log.tail_start(lines)) == expected
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.binary(max_size=40).filter(lambda line: b"\n" not in line), max_size=30),
     st.integers(1, 40),

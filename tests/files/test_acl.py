@@ -20,11 +20,13 @@ LISTS = st.builds(AccessList, RIGHTS, RIGHTS, RIGHTS, PEOPLE, PEOPLE, RIGHTS)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="naming others needs root")
 
 
+@settings(deadline=None)
 @given(LISTS)
 def test_what_is_written_is_read_back(rights: AccessList) -> None:
     assert acl.decode(acl.encode(rights)) == rights
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_anything_else_is_refused_and_nothing_worse(written: bytes) -> None:
     try:
@@ -59,6 +61,7 @@ def letters(right: int) -> str:
     return "".join(letter if right & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
 
 
+@settings(deadline=None)
 @given(LISTS, NUMBERS, st.sets(NUMBERS, max_size=6))
 def test_shared_with_names_exactly_the_members_and_is_at_rest_then(
     rights: AccessList, gid: int, members: set[int]

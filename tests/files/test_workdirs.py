@@ -153,7 +153,7 @@ def test_a_digest_that_is_none_never_becomes_a_path(workdirs: Workdirs, digest: 
         assert caught.value.reason.facts["at"] == "digest"
 
 
-@settings(max_examples=200)
+@settings(deadline=None, max_examples=200)
 @given(owner=st.text(max_size=40), digest=st.text(max_size=70))
 def test_whatever_is_asked_for_stays_inside_the_root(owner: str, digest: str) -> None:
     root = Path("/root-of-workdirs")

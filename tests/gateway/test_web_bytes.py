@@ -6,7 +6,7 @@ import contextlib
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuyard.domain.doorways import Doorway, UnknownHost, Visit, read_what, safe_path
@@ -25,6 +25,7 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in itertools.pairwise(places)]
 
 
+@settings(deadline=None)
 @given(PIECES, CUTS, st.binary(max_size=50))
 def test_chunks_are_the_same_however_they_come(pieces: list[bytes], at: list[int], rest: bytes) -> None:
     body, seen = ChunkedBody(), b""
@@ -38,6 +39,7 @@ def test_chunks_are_the_same_however_they_come(pieces: list[bytes], at: list[int
     assert body.rest + after == rest
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=500), CUTS, st.binary(max_size=50))
 def test_a_body_of_known_length_ends_where_it_was_told(data: bytes, at: list[int], rest: bytes) -> None:
     body, seen = FixedBody(len(data)), b""
@@ -46,6 +48,7 @@ def test_a_body_of_known_length_ends_where_it_was_told(data: bytes, at: list[int
     assert (seen, body.rest, body.ended) == (data, rest, True)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([TEXT, BINARY, PING, CLOSE]), st.binary(max_size=125)), max_size=5), CUTS)
 def test_frames_are_the_same_however_they_come(sent: list[tuple[int, bytes]], at: list[int]) -> None:
     reader, seen = FrameReader(masked=True), []
@@ -68,6 +71,7 @@ def test_frames_of_every_length(size: int) -> None:
         assert FrameReader(masked=bool(mask)).take(write_frame(BINARY, payload, mask)) == [Message(BINARY, payload)]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
     with contextlib.suppress(BadFrame):
@@ -77,6 +81,7 @@ def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
 LINES = st.lists(st.binary(max_size=40), max_size=5)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60), LINES)
 def test_what_goes_inside_is_one_head_and_has_one_host_whatever_came(first: bytes, lines: list[bytes]) -> None:
     """The bytes of a head are anything; what we write from it must be read back as one request with the same target."""
@@ -93,6 +98,7 @@ def test_what_goes_inside_is_one_head_and_has_one_host_whatever_came(first: byte
     assert (again.length, again.chunked) == (request.length, request.chunked)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=30), LINES)
 def test_what_goes_outside_is_one_head_whatever_the_program_said(phrase: bytes, lines: list[bytes]) -> None:
     try:
@@ -134,6 +140,7 @@ def test_a_name_or_a_path_tells_what_is_visited() -> None:
     assert PATHS.root(Visit("w123456789", "lab"), "gpu:1") == "http://gpu:1/i/w123456789/lab"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_host_is_ours_or_unknown(host: str) -> None:
     try:
@@ -143,6 +150,7 @@ def test_any_host_is_ours_or_unknown(host: str) -> None:
     assert asked.base.partition(":")[0] in ("localhost", "127.0.0.1")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_a_path_to_go_on_to_never_leads_to_another_host(text: str) -> None:
     path = safe_path(text)

@@ -30,6 +30,7 @@ def a_machine(draw: st.DrawFn, name: str = "a") -> Node:
     return Node(name, 1000, 1000, cards, draw(st.sampled_from(list(NodeState))))
 
 
+@settings(deadline=None)
 @given(a_machine(), givens, rests)
 def test_every_thousandth_of_every_card_is_in_exactly_one_bucket(node: Node, out: dict[int, Given], rest: Rest) -> None:
     parts = split(node, out, rest)
@@ -38,6 +39,7 @@ def test_every_thousandth_of_every_card_is_in_exactly_one_bucket(node: Node, out
     assert set(parts) == {card.model or card.device for card in node.cards}
 
 
+@settings(deadline=None)
 @given(st.integers(1, 5), givens, st.sampled_from(["A100", ""]))
 def test_a_plain_machine_is_split_alike_however_it_is_looked_at(cards: int, out: dict[int, Given], model: str) -> None:
     node = Node("a", 1000, 1000, tuple(Card(index, "nvidia", model) for index in range(cards)))
@@ -47,6 +49,7 @@ def test_a_plain_machine_is_split_alike_however_it_is_looked_at(cards: int, out:
     assert simple.split(out) == (split(node, out) if told else None)
 
 
+@settings(deadline=None)
 @given(a_machine())
 def test_only_machines_that_are_ready_and_well_and_of_one_model_are_plain(node: Node) -> None:
     is_well = node.state is NodeState.READY and not any(card.trouble for card in node.cards)
@@ -149,6 +152,7 @@ def _copied(told: Told) -> Told:
     return copy
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10 * DAY), st.integers(0, 30 * DAY))
 def test_a_stretch_is_cut_into_pieces_without_gap_or_overlap(start: int, length: int) -> None:
     at = start

@@ -268,6 +268,7 @@ def test_the_worlds_drawn_here_need_none_one_and_several_moves() -> None:
     assert counts >= {0, 1, 2, 3}
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 8), max_size=9), st.integers(1, 4), st.integers(-1, 20))
 def test_sets_that_hold_enough_are_found_in_order_and_none_is_missed(sizes: list[int], count: int, least: int) -> None:
     every = combinations(range(len(sizes)), count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuyard.sdk.address import Address, split_address
@@ -48,6 +48,7 @@ def test_an_address_is_taken_apart_as_the_library_does(url: str) -> None:
     assert by_us(url) == by_the_library(url)
 
 
+@settings(deadline=None)
 @given(st.text(LETTERS, max_size=12))
 def test_so_is_anything_that_could_be_one(rest: str) -> None:
     assert by_us(f"http://{rest}") == by_the_library(f"http://{rest}")

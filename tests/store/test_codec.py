@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuyard.domain.cluster import Allotment, CardShare
@@ -24,6 +24,7 @@ def is_spelled_alike(text: str, data: Any) -> bool:
     return text == json.dumps(data, separators=(",", ":"), sort_keys=True)
 
 
+@settings(deadline=None)
 @given(st.builds(Allotment, st.text(max_size=9), amounts, amounts, amounts, st.text(max_size=9), shares, st.booleans()))
 def test_an_allotment_is_spelled_as_the_encoder_does_and_read_back(allotment: Allotment) -> None:
     text = codec.allotment_to_text(allotment)
@@ -31,6 +32,7 @@ def test_an_allotment_is_spelled_as_the_encoder_does_and_read_back(allotment: Al
     assert codec.allotment_from_text(text) == allotment
 
 
+@settings(deadline=None)
 @given(
     st.builds(
         Seen,
@@ -48,6 +50,7 @@ def test_a_look_is_spelled_as_the_encoder_does_and_read_back(seen: Seen) -> None
     assert codec.seen_from_text(text) == seen
 
 
+@settings(deadline=None)
 @given(reasons)
 def test_a_reason_is_spelled_as_the_encoder_does_and_read_back(reason: Reason) -> None:
     text = codec.reason_to_text(reason)
