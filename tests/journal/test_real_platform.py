@@ -105,7 +105,7 @@ def test_a_replay_says_how_much_was_decided_and_that_it_is_the_same(yard: Yard) 
 
 
 def test_each_decision_over_a_job_is_told_with_its_reason(yard: Yard) -> None:
-    first, second, third = submit(yard, 3, 0.8, cards=8)
+    first, second, third = submit(yard, 3, 2.0, cards=8)  # the third comes while both others run
     yard.wait_for(third, "succeeded")
     told = yard.good("replay", "--job", "job-2")
     lines = [line for line in told.splitlines() if re.match(r"\d{4}-", line)]
