@@ -81,8 +81,8 @@ def test_the_window_has_its_size_inside_and_follows_it(place: Place) -> None:
     terminal.type("echo begun $((1 + 1))\n")
     terminal.read_until("begun 2")
     fcntl.ioctl(terminal._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 51, 133, 0, 0))
-    terminal.type("sleep 0.3; stty size\n")
-    terminal.read_until("51 133")
+    terminal.type("while [ \"$(stty size)\" != '51 133' ]; do sleep 0.05; done; echo resized $((1 + 1))\n")
+    terminal.read_until("resized 2")
     terminal.type("exit\n")
     assert terminal.exit_code() == 0
 

@@ -21,6 +21,8 @@ from gpuyard.domain.workload import Cause, Life, ReplicaId, Seen
 from gpuyard.engines.seam import Engine, KeepsLogs, LaunchRequest, ReadsProgress, ReadsUsage
 from gpuyard.engines.simulated import SimulatedEngine, virtual_nodes
 
+TO_BE_SEEN = 3.0  # seconds of work that has to be met while it runs; the machine may be busy
+
 
 class Stage(ABC):
     """An engine, and how time passes in it."""
@@ -169,7 +171,7 @@ def test_an_engine_names_itself_and_its_machines_with_their_cards(stage: Stage) 
 
 def test_a_replica_runs_and_ends_well(stage: Stage) -> None:
     id = replica()
-    handle = stage.engine.launch(stage.work(id, 0.3))
+    handle = stage.engine.launch(stage.work(id, TO_BE_SEEN))
     stage.wait_for(lambda: stage.look(id, handle).life is Life.RUNNING)
     assert stage.look(id, handle).started_at
     seen = stage.end_of(id, handle)
@@ -191,12 +193,12 @@ def test_an_error_is_told_with_its_exit_code_and_reason(stage: Stage) -> None:
 
 def test_launched_twice_it_starts_once_and_answers_the_same(stage: Stage) -> None:
     id = replica()
-    first = stage.engine.launch(stage.work(id, 0.2))
+    first = stage.engine.launch(stage.work(id, TO_BE_SEEN))
     stage.wait_for(lambda: stage.look(id).life is Life.RUNNING)
     started = stage.look(id).started_at
-    assert stage.engine.launch(stage.work(id, 0.2)) == first
+    assert stage.engine.launch(stage.work(id, TO_BE_SEEN)) == first
     assert stage.end_of(id).started_at == started
-    assert stage.engine.launch(stage.work(id, 0.2)) == first
+    assert stage.engine.launch(stage.work(id, TO_BE_SEEN)) == first
     assert stage.look(id).started_at == started
 
 

@@ -176,8 +176,8 @@ def test_a_shell_on_a_terminal_knows_its_size_and_follows_it(house: SshHouse, ke
     screen.see(r"/dev/pts/\d+")
     screen.resize(20, 70)
     os.kill(screen.process.pid, signal.SIGWINCH)
-    screen.type("sleep 0.3; stty size\n")
-    screen.see(r"20 70\r")
+    screen.type("while [ \"$(stty size)\" != '20 70' ]; do sleep 0.05; done; echo resized-$((1+1))\n")
+    screen.see(r"resized-2")
     screen.type("sh -c 'echo begin\"\"s; exec sleep 60'\n")
     screen.see("begins")
     screen.type("\x03")  # Ctrl-C ends sleep, not the shell
