@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
-from tests.cli.yard import Yard
+from tests.cli.yard import Yard, wait_until
 from tests.console.visits import Visits
 from tests.platforms import Platform, a_platform
 
@@ -215,7 +215,7 @@ def test_a_job_is_paused_resumed_and_shared_from_its_page(yard: Platform, ada: V
     page.get_by_role("button", name=say("Submit", "提交"), exact=True).click()
     expect(page.get_by_text(say("running", "运行中")).first).to_be_visible()
     page.get_by_role("button", name=say("Copy link", "复制链接")).click()
-    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    wait_until(lambda: page.evaluate("navigator.clipboard.readText()") == page.url)
     for verb in (("Pause", "暂停"), ("Stop", "停止")):
         page.get_by_role("button", name=say(*verb), exact=True).click()
         page.get_by_role("dialog").get_by_role("button", name=say(*verb)).click()

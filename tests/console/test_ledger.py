@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
@@ -85,7 +86,7 @@ def test_the_choices_are_kept_in_the_address(yard: Platform, visits: Callable[..
     page.get_by_text(say("24 hours", "24 小时"), exact=True).click()
     page.get_by_text(say("Node", "节点"), exact=True).click()
     expect(page.locator("[data-line]")).to_have_count(3)
-    assert page.url.endswith("/ledger?period=day&by=node")
+    expect(page).to_have_url(re.compile(r"/ledger\?period=day&by=node$"))
     page.reload()
     expect(page.locator("[data-line=sim-1]")).to_be_visible()
     page.get_by_text(say("Model", "型号"), exact=True).click()

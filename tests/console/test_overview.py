@@ -126,10 +126,11 @@ def test_the_picture_follows_what_happens_without_a_reload(team: Team, visits: C
     page = visit.page
     visit.enter(team.url, "bob", OWN, "/?by=health")
     expect(page.locator("[data-tile=used] dd")).to_have_text("10")
-    drawn = page.locator("canvas").get_attribute("data-drawn")
+    canvas = page.locator("canvas[data-drawn]")
+    drawn = str(canvas.get_attribute("data-drawn"))
     more = team.bob.submit(name="more", command="x", cards=4, env=LONG)
     expect(page.locator("[data-tile=used] dd")).to_have_text("14")
-    assert page.locator("canvas").get_attribute("data-drawn") != drawn
+    expect(canvas).not_to_have_attribute("data-drawn", drawn)
     team.admin.cordon("sim-20")
     expect(page.locator("[data-tile=closed] dd")).to_have_text("8")
     visit.picture("overview-dark")

@@ -46,6 +46,7 @@ def environment(request: pytest.FixtureRequest, yard: Platform) -> Iterator[str]
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     found = shutil.which("chromium")
+    expect.set_options(timeout=SECONDS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield browser
