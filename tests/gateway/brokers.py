@@ -28,6 +28,8 @@ class BrokerPlace:
         (data / "run").mkdir(parents=True, exist_ok=True)
         self.client = Broker(data)
         self.porters: dict[str, PorterPlace] = {}
+        self.given: list[socket.socket] = []
+        """Closed at the end, also of a test that fails."""
         self.start()
 
     def start(self) -> None:
@@ -65,6 +67,8 @@ class BrokerPlace:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def close(self) -> None:
+        for sock in self.given:
+            sock.close()
         self.process.kill()
         self.process.wait()
         for porter in self.porters.values():

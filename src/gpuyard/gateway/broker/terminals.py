@@ -33,6 +33,7 @@ _MOST_REPLAYED = 256 << 10
 _MOST_QUEUED = 1 << 20
 _MOST_TYPED = 256 << 10
 _MOST_FRAME = 1 << 20
+_KEPT_PIECE = 4 << 10  # many small ones would cost more than what is in them
 _PIECE = 64 << 10
 _SLOT_SECONDS, _SLOT_BYTES = 0.05, 1 << 20  # a shell that floods gets no more of the broker's time than this
 _DRAIN_SECONDS = 0.5
@@ -151,7 +152,10 @@ class Terminal:
 
     def _show(self, piece: bytes) -> None:
         if self._is_kept:
-            self._replay.append(piece)
+            if self._replay and len(self._replay[-1]) < _KEPT_PIECE:
+                self._replay[-1] += piece
+            else:
+                self._replay.append(piece)
             self._replay_bytes += len(piece)
             while self._replay_bytes - len(self._replay[0]) >= _MOST_REPLAYED:
                 self._replay_bytes -= len(self._replay.popleft())
@@ -202,6 +206,11 @@ class Listener:
         self.watch()
 
     def tell(self, kind: bytes, payload: bytes) -> None:
+        if kind == b"d" and len(self._queue) > 1:  # the first may be half sent
+            last = self._queue[-1]
+            if last[:1] == b"d" and len(last) < _KEPT_PIECE:
+                self._queued -= len(self._queue.pop())
+                payload = last[_HEAD.size :] + payload
         self._queue.append(_HEAD.pack(kind, len(payload)) + payload)
         self._queued += len(self._queue[-1])
         while self._queued > _MOST_QUEUED and len(self._queue) > 2:
