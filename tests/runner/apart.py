@@ -33,7 +33,7 @@ DETACH = 2  # MNT_DETACH
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 UP_AND_RUNNING, SET_FLAGS = 0x41, 0x8914  # of an interface: IFF_UP | IFF_RUNNING, SIOCSIFFLAGS
 NEVER_WRITTEN = ("/usr/local/bin", "/var/lib/gpuyard")
-OWN_AND_EMPTY = ("/run", "/dev/shm")
+OWN_AND_EMPTY = ("/run", "/dev/shm", "/srv")
 OWN_ON_DISK = ("/tmp", "/var/lib/containers", "/var/tmp")
 WAY_OUT = "slirp4netns"  # the worker's network ends in this program, which asks the machine as anybody does
 WAY_OUT_SECONDS = 30.0
@@ -145,7 +145,7 @@ def _show_own_machine(place: Place) -> None:
         own.chmod(0o1777 if path.endswith("tmp") else 0o755)
     for path, own in sorted(owned.items(), reverse=True):  # /tmp last: there the others lie
         _mount(str(own), path, flags=BIND)
-    for path in OWN_AND_EMPTY:
+    for path in filter(os.path.isdir, OWN_AND_EMPTY):
         _mount("tmpfs", path, "tmpfs", "mode=1777" if path == "/dev/shm" else "mode=755")
     for path in filter(os.path.isdir, NEVER_WRITTEN):
         _mount(path, path, flags=BIND)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import cache
 from tests.runner import telling, worker
 from tests.runner.bundles import Bundle, Piece, bundles_of
 from tests.runner.crew import Begun, Busy, Crew, Done, Heard, Lost, Reported
@@ -212,7 +213,5 @@ def _test_of(item: pytest.Item) -> Piece:
 
 def _kept_visible(config: pytest.Config) -> tuple[Path, ...]:
     """What must be there inside: the project, Python, and what was prepared."""
-    from tests.images.stage import CACHE
-
-    told = [config.rootpath, PROJECT, Path(sys.prefix), Path(sys.base_prefix), CACHE]
+    told = [config.rootpath, PROJECT, Path(sys.prefix), Path(sys.base_prefix), cache.HOME]
     return tuple(dict.fromkeys(path.resolve() for path in told if path.is_dir()))

@@ -116,7 +116,9 @@ with Database(parse_url(sys.argv[1]), lock_seconds=15.0, patience_seconds=30.0).
 
 
 @pytest.mark.parametrize("way", [BUILD_AT_ONCE, BUILD_BY_STEPS], ids=["at once", "by steps"])
-def test_building_the_schema_can_be_killed_at_any_moment_and_is_taken_up_again(empty_database_url: str, way: str) -> None:
+def test_building_the_schema_can_be_killed_at_any_moment_and_is_taken_up_again(
+    empty_database_url: str, way: str
+) -> None:
     """The moment moves over the whole way: connect, every table, commit."""
     code = (
         "import sys, alembic.runtime.environment; from gpuyard.store.database import Database, parse_url; "
