@@ -141,6 +141,8 @@ class EngineClient:
     async def _ask(self, ask: Callable[[Docker], Awaitable[T]], seconds: float) -> T:
         try:
             async with asyncio.timeout(seconds):
+                if self._engine().api_version == "auto":
+                    await self._knock()
                 answer = await ask(self._engine())
         except TimeoutError as problem:
             self._note(is_away=not await self._knock())
@@ -156,9 +158,13 @@ class EngineClient:
         return answer
 
     async def _knock(self) -> bool:
+        """The answer tells the version to talk in, too. Asked for its versions, podman would look up packages by the file
+        for each of its programs, which takes Debian half a second."""
         url = "http://localhost/_ping"
         try:
             async with asyncio.timeout(_KNOCK_SECONDS), self._engine().session.get(url) as answer:
+                if version := answer.headers.get("Api-Version"):
+                    self._engine().api_version = f"v{version}"
                 return answer.status == 200
         except (TimeoutError, aiohttp.ClientError, OSError):
             return False
