@@ -162,7 +162,7 @@ system-packages:
 	  $(call apt-install,openssh-client openssh-sftp-server rsync) || true; fi
 	@if ! PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" command -v initdb >/dev/null; then \
 	  $(call apt-install,postgresql) || true; fi
-	@missing=""; for program in podman iptables busybox patchelf slirp4netns; do \
+	@missing=""; for program in podman iptables busybox patchelf slirp4netns getfacl; do \
 	  PATH="$$PATH:/usr/sbin:/sbin" command -v $$program >/dev/null || missing=yes; done; \
 	if [ -n "$$missing$(DOCKER)" ] || ! [ -e /usr/lib/podman/netavark ]; then $(call apt-install,$(CONTAINERS)) || true; fi
 	@missing=""; for program in chromium debootstrap g++ make krb5-config; do \
@@ -206,7 +206,7 @@ endef
 # Tests start a docker of their own. Installed only where that starts no service and takes nobody else's docker away.
 DOCKER := $(if $(wildcard /run/systemd/system /usr/*bin/dockerd /usr/local/*bin/dockerd /usr/*bin/containerd),,docker.io)
 # What running work in containers needs.
-CONTAINERS := podman runc netavark aardvark-dns iptables busybox-static patchelf slirp4netns $(DOCKER)
+CONTAINERS := podman runc netavark aardvark-dns iptables busybox-static patchelf slirp4netns acl $(DOCKER)
 # For the toolbox, an image to try it in, and a browser to visit it with.
 WORKPLACES := chromium fonts-wqy-microhei debootstrap g++ make libkrb5-dev
 
