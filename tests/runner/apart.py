@@ -14,13 +14,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import functools
 import os
 import shutil
 import signal
 import socket
 import struct
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +34,6 @@ NEVER_WRITTEN = ("/usr/local/bin", "/var/lib/gpuyard")
 OWN_AND_EMPTY = ("/run", "/dev/shm", "/srv")
 OWN_ON_DISK = ("/tmp", "/var/lib/containers", "/var/tmp")
 WAY_OUT = "slirp4netns"  # the worker's network ends in this program, which asks the machine as anybody does
-WAY_OUT_SECONDS = 30.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -81,6 +78,7 @@ def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
 
 def _guard(work: Callable[[], int], place: Place) -> int:
     _join_groups(place)
+    open_way_out = _way_out() if place.outside else None  # begun before: what is begun later is inside
     _check(_libc.unshare(NEW_PROCESSES))
     seen, inside = socket.socketpair()
     first = os.fork()
@@ -95,9 +93,10 @@ def _guard(work: Callable[[], int], place: Place) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: os.kill(first, signal.SIGINT))
     if place.outside and seen.recv(1):
-        _make_way_out(first)
+        if open_way_out:
+            open_way_out(first)
         seen.send(b"!")
-    return code_of(os.waitpid(first, 0)[1])
+    return _wait_for(first)
 
 
 def _be_first(work: Callable[[], int], place: Place, guard: socket.socket) -> int:
@@ -118,9 +117,14 @@ def _be_first(work: Callable[[], int], place: Place, guard: socket.socket) -> in
         finally:
             os._exit(code)
     signal.signal(signal.SIGINT, lambda number, frame: os.kill(worker, signal.SIGINT))
+    return _wait_for(worker)
+
+
+def _wait_for(child: int) -> int:
+    """Taking in whoever else ends meanwhile."""
     while True:
         pid, status = os.wait()
-        if pid == worker:
+        if pid == child:
             return code_of(status)
 
 
@@ -173,24 +177,30 @@ def _bring_up(interface: str) -> None:
         fcntl.ioctl(asking, SET_FLAGS, struct.pack("16sH22x", interface.encode(), UP_AND_RUNNING))
 
 
-def _make_way_out(first: int) -> None:
-    """Without the program there is none, and tests that need it say so."""
+def _way_out() -> Callable[[int], object] | None:
+    """A process that will be the way out of this process's network; None where the program for it is missing, and then
+    the tests that need it say so."""
     if (program := shutil.which(WAY_OUT)) is None:
-        return
-    ready, told = os.pipe()
-    command = [program, "--configure", "--mtu=1500", f"--ready-fd={told}", str(first), "tap0"]
-    guard = os.getpid()
-    subprocess.Popen(
-        command,
-        pass_fds=[told],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL,
-        preexec_fn=functools.partial(die_with_parent, guard),
-    )
+        return None
+    (asked, ask), (ready, told), guard = os.pipe(), os.pipe(), os.getpid()
+    if os.fork() == 0:
+        try:
+            die_with_parent(guard)
+            os.set_inheritable(told, True)
+            first = os.read(asked, 32).decode()
+            quiet = os.open(os.devnull, os.O_RDWR)
+            for number in range(3):
+                os.dup2(quiet, number)
+            os.execv(program, [program, "--configure", "--mtu=1500", f"--ready-fd={told}", first, "tap0"])
+        finally:
+            os._exit(1)
     os.close(told)
-    os.read(ready, 1)
-    os.close(ready)
+
+    def open_to(first: int) -> None:
+        os.write(ask, str(first).encode())
+        os.read(ready, 1)  # or it has ended
+
+    return open_to
 
 
 # --- cgroups ------------------------------------------------------------------------------------------------------
