@@ -189,6 +189,7 @@ def kernel_file(program: str) -> str:
     return f'{{"argv": {argv}, "display_name": "mine", "language": "python"}}'
 
 
+@pytest.mark.outside
 def test_a_python_without_ipykernel_gets_it_when_it_is_started(start: Start, debian: str, tmp_path: Path) -> None:
     wheels = tmp_path / "home" / "wheels"
     download = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:", "--dest", str(wheels)]
