@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.cli.forge import forge
+
 from gpuyard import Client
 
 PROJECT = Path(__file__).parents[2]
@@ -35,15 +37,7 @@ class Yard:
         return [sys.executable, "-W", "error", "-m", "gpuyard.cli.main", *arguments]
 
     def run(self, *arguments: str, stdin: str = "", timeout: float = 120, **env: str) -> Ran:
-        done = subprocess.run(
-            self.command(*arguments),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-            env=self.environment(**env),
-        )
+        done = forge(os.getpid()).run(arguments, stdin, self.environment(**env), timeout)
         assert "Traceback" not in done.stderr, done.stderr
         return Ran(done.returncode, done.stdout, done.stderr)
 
