@@ -43,7 +43,7 @@ class Beginning:
         self._run = run
 
     def pytest_addoption(self, parser: pytest.Parser) -> None:
-        parser.addoption("--workers", type=int, help="how many processes run tests (two per core)")
+        parser.addoption("--workers", type=int, help="how many processes run tests (three per core)")
 
     def pytest_configure(self, config: pytest.Config) -> None:
         cores = len(os.sched_getaffinity(0))

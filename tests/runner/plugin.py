@@ -26,6 +26,7 @@ from tests.runner.runs import Run
 PROJECT = Path(__file__).parents[2]
 KEPT = Path("build") / "tests"  # of the project; what the last run tells: seconds by file, and who is unsteady
 RECORDS = (Path("tests") / "seconds.json", KEPT / "seconds.json")  # what is known at first, and since the last run
+WORKERS_PER_CORE = 3  # a test waits for two thirds of its time
 MOST_TRIED_AGAIN = 30  # of more than that, trying again tells nothing
 TOLD_EVERY_SECONDS = 15.0
 
@@ -68,7 +69,7 @@ class Plugin:
         gc.freeze()  # workers share this memory as long as nobody writes to it
         tests = [_test_of(item) for item in session.items]
         crew = Crew(self._run, partial(worker.work, session), _kept_visible(session.config))
-        count = self._wanted or (2 * self._cores if crew.is_apart else 1)
+        count = self._wanted or (WORKERS_PER_CORE * self._cores if crew.is_apart else 1)
         self._write(f"{len(tests)} tests, {count} workers{'' if crew.is_apart else ', where they are (not root)'}")
         known = _seconds_by_file(session.config.rootpath)
         for heard in crew.do(bundles_of(tests, known, count), count):
