@@ -158,8 +158,8 @@ class EngineClient:
         return answer
 
     async def _knock(self) -> bool:
-        """The answer tells the version to talk in, too. Asked for its versions, podman would look up the package that each
-        of its programs came with, which takes Debian half a second."""
+        """The answer tells the version to talk in, too. Asked for its versions, podman would look up the package of
+        each of its programs, which takes Debian half a second."""
         url = "http://localhost/_ping"
         try:
             async with asyncio.timeout(_KNOCK_SECONDS), self._engine().session.get(url) as answer:
