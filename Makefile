@@ -192,11 +192,13 @@ define unpack
   done; $(3) 2>/dev/null; }
 endef
 
+# One after the other, when two clones on one machine set themselves up: apt waits for nobody who updates its lists.
 define apt-install
 { if [ -n "$(ROOT)" ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null; then \
     echo "Installing $(1)"; \
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; } || \
-      { echo "!! $(1) could not be installed: what needs it is skipped."; false; }; \
+    ( flock 9; apt-get update -qq 9<&- && \
+      DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends $(1) 9<&- >/dev/null \
+    ) 9</var/lib/dpkg || { echo "!! $(1) could not be installed: what needs it is skipped."; false; }; \
   else \
     echo "!! $(1) is missing and is installed only on Debian as root: what needs it is skipped."; \
     echo "   Install it: sudo apt-get install $(1)"; false; \
