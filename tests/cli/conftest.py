@@ -9,15 +9,10 @@ import pytest
 from tests.cli.yard import Yard
 
 
-def _fresh(folder: Path) -> Yard:
-    (folder / "home").mkdir(parents=True)
-    return Yard(folder / "home", folder / "data")
-
-
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Yard]:
     """The command with no server running yet. What a test leaves running is stopped."""
-    fresh = _fresh(tmp_path)
+    fresh = Yard.fresh(tmp_path)
     yield fresh
     fresh.down()
 
@@ -25,7 +20,7 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
 @pytest.fixture(scope="session")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """Two virtual nodes with four cards each."""
-    there = _fresh(tmp_path_factory.mktemp("simulated"))
+    there = Yard.fresh(tmp_path_factory.mktemp("simulated"))
     there.up("--engine", "simulated", "--nodes", "2x4")
     yield there
     there.down()
@@ -34,7 +29,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """This very machine, with two simulated cards."""
-    there = _fresh(tmp_path_factory.mktemp("machine"))
+    there = Yard.fresh(tmp_path_factory.mktemp("machine"))
     there.up("--engine", "process", "--simulate-cards", "2")
     yield there
     for job in there.json("ls", "--state", "queued", "--state", "running"):

@@ -125,6 +125,7 @@ def _become(asked: Mapping[str, object], ends: Sequence[int]) -> None:
     os.chdir(str(asked["cwd"]))
     os.environ.clear()
     os.environ.update(dict(asked["env"]))  # type: ignore[call-overload]
+    time.tzset()
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
     sys.argv[1:] = list(asked["arguments"])  # type: ignore[call-overload]

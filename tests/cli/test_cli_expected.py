@@ -20,18 +20,16 @@ JST = timezone(timedelta(hours=9))
 NOON = datetime.now(UTC).astimezone().replace(hour=12, minute=0, second=0, microsecond=0)
 
 
-@pytest.fixture
-def declared(simulated: Yard) -> Iterator[tuple[Yard, str, str]]:
-    """Both nodes are full for two hours at most; one waits."""
-    running = [start(simulated, "--cards", "4", "--max-time", "2h") for _ in range(2)]
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Yard, str, str]]:
+    """Both nodes are full for two hours at most; one waits. Nothing has ended there that one could judge by."""
+    yard = Yard.fresh(tmp_path_factory.mktemp("declared"))
+    yard.up("--engine", "simulated", "--nodes", "2x4")
+    running = [start(yard, "--cards", "4", "--max-time", "2h") for _ in range(2)]
     for job in running:
-        simulated.wait_for(job, "running")
-    waits = start(simulated, "--cards", "4", "--max-time", "1h")
-    yield simulated, running[0], waits
-    left = [job["id"] for job in simulated.json("ls", "--state", "queued", "--state", "running")]
-    simulated.good("stop", *left)
-    for job in left:
-        simulated.wait_for(job)
+        yard.wait_for(job, "running")
+    yield yard, running[0], start(yard, "--cards", "4", "--max-time", "1h")
+    yard.down()
 
 
 def test_why_ls_and_show_tell_when_it_starts_and_when_the_running_one_ends(declared: tuple[Yard, str, str]) -> None:
@@ -67,6 +65,7 @@ def test_every_moment_that_why_tells_is_one_of_the_readers_own_clock(declared: t
             told = yard.good("why", job, YARD_LANG=language, TZ="JST-9")
             assert "UTC" not in told
             assert [at for at in moments if f"{datetime.fromtimestamp(at, JST):%Y-%m-%d %H:%M:%S}" in told] == moments
+    yard.good("stop", behind)
 
 
 def ends_of_holders(yard: Yard, job: str) -> list[float]:

@@ -28,6 +28,12 @@ class Yard:
     data: Path
     env: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def fresh(cls, folder: Path) -> Yard:
+        """With an empty home, and no server running yet."""
+        (folder / "home").mkdir(parents=True)
+        return cls(folder / "home", folder / "data")
+
     def environment(self, **more: str) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("YARD_", "LC_", "LANG"))}
         ours = {"HOME": str(self.home), "YARD_DATA": str(self.data), "PYTHONPATH": str(PROJECT / "src")}
