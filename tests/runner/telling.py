@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 BUDGETS = re.compile(r"<!-- seconds by folder -->\n(.*?)<!-- end -->", re.DOTALL)
-ROW = re.compile(r"^\| `(tests/\w+)` \| (\d+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `(tests(?:/\w+)?)` \| (\d+) \|$", re.MULTILINE)
 ELSEWHERE = "tests"  # files in no folder of their own
 MOST_UNSTEADY = 3
 OVER = "!! OVER ITS BUDGET"
@@ -60,16 +60,16 @@ class Account:
         """With a loud word where a folder took more than it may."""
         rows = [("folder", "tests", "seconds", "budget", "cpu", "")]
         for folder, spent in sorted(self.by_folder.items(), key=lambda pair: -pair[1].seconds):
-            budget = budgets.get(folder)
-            over = budget is not None and spent.seconds > budget
-            rows.append(
-                (folder, str(spent.tests), f"{spent.seconds:.0f}", "" if budget is None else str(budget),
-                 f"{spent.cpu:.0f}", OVER if over else "")
-            )  # fmt: skip
-        all_of = self.by_folder.values()
-        sums = (sum(s.tests for s in all_of), sum(s.seconds for s in all_of), sum(s.cpu for s in all_of))
-        rows.append(("all", str(sums[0]), f"{sums[1]:.0f}", str(sum(budgets.values()) or ""), f"{sums[2]:.0f}", ""))
+            rows.append(_row(folder, spent, budgets.get(folder)))
+        every = self.by_folder.values()
+        total = Spent(sum(s.tests for s in every), sum(s.seconds for s in every), sum(s.cpu for s in every))
+        rows.append(_row("all", total, sum(budgets.values()) or None))
         return aligned(rows)
+
+
+def _row(name: str, spent: Spent, budget: int | None) -> tuple[str, ...]:
+    numbers = (str(spent.tests), f"{spent.seconds:.0f}", "" if budget is None else str(budget), f"{spent.cpu:.0f}")
+    return (name, *numbers, OVER if budget is not None and spent.seconds > budget else "")
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
