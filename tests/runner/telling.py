@@ -58,7 +58,7 @@ class Account:
 
     def table(self, budgets: Mapping[str, int]) -> list[str]:
         """With a loud word where a folder took more than it may."""
-        rows = [("folder", "tests", "seconds", "budget", "cpu", "")]
+        rows: list[tuple[str, ...]] = [("folder", "tests", "seconds", "budget", "cpu", "")]
         for folder, spent in sorted(self.by_folder.items(), key=lambda pair: -pair[1].seconds):
             rows.append(_row(folder, spent, budgets.get(folder)))
         every = self.by_folder.values()
