@@ -63,6 +63,21 @@ def test_stops_and_launches_at_once_leave_it_absent_or_stopped(yard: Yard) -> No
         assert yard.look(id).cause is None
 
 
+def test_a_supervisor_may_be_rung_as_soon_as_it_can_be_found(yard: Yard) -> None:
+    for number in range(10):
+        id = replica(number)
+        request = yard.request(id, "sh", "-c", "exit 7")
+        launching = threading.Thread(target=yard.engine.launch, args=(request,))
+        launching.start()
+        while (status := record.read(str(yard.engine.log_path(id).parent), record.STATUS)) is None:
+            pass  # the very first moment
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(status["supervisor"]["pid"], signal.SIGUSR1)
+        launching.join()
+        seen, _ = yard.ended(id)
+        assert (seen.cause, seen.exit_code) == (Cause.EXIT, 7)
+
+
 def test_a_lost_supervisor_takes_the_job_with_it_and_is_told_as_such_for_ever(yard: Yard) -> None:
     id = replica()
     supervisor = running(yard, "echo ready; setsid sh -c 'sleep 1000' & sleep 1000")

@@ -42,7 +42,8 @@ class Supervisor:
         self._side_door: int | None = None
 
     def begin(self) -> None:
-        """From here on the replica has begun, for everybody and for good."""
+        """From here on the replica has begun, for everybody and for good; and whoever reads that may ring."""
+        self._listen()
         pid = os.getpid()
         self._status = {
             "life": record.STARTING,
@@ -54,6 +55,16 @@ class Supervisor:
         }
         with open(self._request["live_mark"], "ab"):  # first: what has begun can be found
             record.write(self._folder, record.STATUS, self._status)
+
+    def _listen(self) -> None:
+        self._bell, mouth = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        os.set_blocking(mouth, False)
+        signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _hear)
+        signal.signal(signal.SIGUSR1, _hear)
+        signal.signal(signal.SIGTERM, self._told_to_go)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def run(self) -> None:
         try:
@@ -73,14 +84,6 @@ class Supervisor:
 
     def _prepare(self) -> None:
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
-        self._bell, mouth = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        os.set_blocking(mouth, False)
-        signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, _hear)
-        signal.signal(signal.SIGUSR1, _hear)
-        signal.signal(signal.SIGTERM, self._told_to_go)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         path = os.path.join(self._folder, record.LOG)
         self._log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._bound = LogBound(self._folder, self._log, self._request["log_limit"])
