@@ -34,6 +34,11 @@ def test_after_a_release_the_next_one_gets_a_newer_epoch(database: Database) -> 
     second.release()
 
 
+def test_what_is_released_is_free_at_once(database: Database) -> None:
+    for _ in range(20):
+        ControlLock.acquire(database, "a").release()
+
+
 def test_the_lock_of_a_killed_process_is_free_again(database: Database, database_url: str) -> None:
     code = (
         "import sys; from gpuyard.store.database import Database; from gpuyard.store.control_lock import ControlLock; "

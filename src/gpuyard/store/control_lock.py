@@ -6,6 +6,7 @@ lock of a session on a connection of its own, never from a pool, let go by the s
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -155,7 +156,12 @@ class _PostgresHold:
             return True
 
     def let_go(self) -> None:
+        """In words, as far as one is heard: a busy server takes its time to notice that somebody is gone."""
+        import psycopg
+
         if self._connection is not None:
+            with contextlib.suppress(psycopg.OperationalError):
+                self._ask("SELECT pg_advisory_unlock_all() IS NULL")
             self._connection.close()
             self._connection = None
 
