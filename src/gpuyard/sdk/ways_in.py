@@ -65,13 +65,19 @@ class WaysIn:
         """A terminal inside, with a login shell or the given command; `attach` begins it."""
         from gpuyard.sdk.shells import Shell, Way
 
-        id, told, door = str(self.get(f"/workloads/{in_path(ref)}")["id"]), self.gateway().url, self.wire.door
-        if told is None:
-            raise ServerUnreachable("client.no_gateway", "the gateway is not open on this server")
-        parts, host = urlsplit(told), urlsplit(door.url).hostname or "localhost"
+        id, door = str(self.get(f"/workloads/{in_path(ref)}")["id"]), self.wire.door
+        parts, host = urlsplit(self._gateway_url()), urlsplit(door.url).hostname or "localhost"
         base = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port}"
         headers = {"Authorization": f"Bearer {door.token}", "Accept-Language": self.wire.language}
         return Shell(Way(base, headers, trust_of(door)), id, replica, argv, rows, cols)
+
+    def _gateway_url(self) -> str:
+        until = time.monotonic() + GATEWAY_SECONDS
+        while (told := self.gateway().url) is None:
+            if time.monotonic() > until:
+                raise ServerUnreachable("client.no_gateway", "the gateway is not open on this server")
+            time.sleep(GATEWAY_PAUSE_SECONDS)
+        return told
 
     def gateway(self) -> Gateway:
         """Where running work is entered. What the server does not say about hosts is the host it is asked under."""
