@@ -10,13 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuyard.domain.doorways import Doorway, UnknownHost, Visit, read_what, safe_path
-from gpuyard.domain.frames import BINARY, CLOSE, PING, TEXT, BadFrame, FrameReader, Message, write_frame
+from gpuyard.domain.frames import (
+    BINARY,
+    CLOSE,
+    MOST_BYTES,
+    PING,
+    TEXT,
+    TOO_BIG,
+    BadFrame,
+    FrameReader,
+    Message,
+    apply_mask,
+    write_frame,
+)
 from gpuyard.gateway.web.bodies import LAST_CHUNK, ChunkedBody, FixedBody, chunks
 from gpuyard.gateway.web.heads import BadHead, Request, read_answer, read_request
 from gpuyard.gateway.web.rewriting import Route, head_inside, head_outside
 
 PIECES = st.lists(st.binary(min_size=1, max_size=300), max_size=6)
 CUTS = st.lists(st.integers(0, 2000), max_size=12)
+MASK = b"\x01\x02\x03\x04"
 ROUTE = Route(b"http", b"127.0.0.1")
 
 
@@ -52,7 +65,7 @@ def test_a_body_of_known_length_ends_where_it_was_told(data: bytes, at: list[int
 @given(st.lists(st.tuples(st.sampled_from([TEXT, BINARY, PING, CLOSE]), st.binary(max_size=125)), max_size=5), CUTS)
 def test_frames_are_the_same_however_they_come(sent: list[tuple[int, bytes]], at: list[int]) -> None:
     reader, seen = FrameReader(masked=True), []
-    data = b"".join(write_frame(kind, payload, b"\x01\x02\x03\x04") for kind, payload in sent)
+    data = b"".join(write_frame(kind, payload, MASK) for kind, payload in sent)
     for piece in cut(data, at):
         seen += reader.take(piece)
     assert seen == [Message(kind, payload) for kind, payload in sent]
@@ -62,6 +75,46 @@ def test_a_message_in_several_frames_is_one_and_may_have_a_ping_inside() -> None
     reader = FrameReader(masked=False)
     data = b"\x02\x03abc" + b"\x89\x00" + b"\x00\x02de" + b"\x80\x01f"
     assert reader.take(data) == [Message(PING, b""), Message(BINARY, b"abcdef")]
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.binary(max_size=60), min_size=1, max_size=5), max_size=4), CUTS)
+def test_messages_are_the_same_in_however_many_frames_they_come(sent: list[list[bytes]], at: list[int]) -> None:
+    data, expected = bytearray(), list[Message]()
+    for parts in sent:
+        for number, part in enumerate(parts):
+            kind, is_last = (0 if number else BINARY), number == len(parts) - 1
+            data += bytes([kind | 0x80 * is_last, 0x80 | len(part)]) + MASK + apply_mask(part, MASK)
+            data += write_frame(PING, part, MASK)  # may come between
+        expected += [Message(PING, part) for part in parts[:-1]]
+        expected += [Message(BINARY, b"".join(parts)), Message(PING, parts[-1])]
+    reader, seen = FrameReader(masked=True), list[Message]()
+    for piece in cut(bytes(data), at):
+        seen += reader.take(piece)
+    assert seen == expected
+
+
+@pytest.mark.parametrize("each", [b"", b"a"])
+def test_a_message_in_more_frames_than_anybody_needs_is_refused(each: bytes) -> None:
+    """Empty ones never make it too long, and to put millions of them together would take hours."""
+    frame = bytes([0, 0x80 | len(each)]) + MASK + each
+    with pytest.raises(BadFrame) as refused:
+        FrameReader(masked=True).take(b"\x02\x80" + MASK + frame * 1_000_000)
+    assert refused.value.code == TOO_BIG
+
+
+def test_a_message_that_is_too_long_in_all_is_refused_and_little_of_it_kept() -> None:
+    frame = write_frame(BINARY, bytes(MOST_BYTES // 8), MASK)
+    reader = FrameReader(masked=True)
+    reader.take(b"\x02" + frame[1:])
+    reader.take((b"\x00" + frame[1:]) * 7)
+    with pytest.raises(BadFrame):
+        reader.take(b"\x00" + frame[1:])
+
+
+def test_half_a_million_frames_at_once_cost_what_half_a_million_cost() -> None:
+    """If each moved all that follow it, this would take a quarter of an hour."""
+    assert len(FrameReader(masked=True).take(write_frame(PING, b"ab", MASK) * 500_000)) == 500_000
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65535, 65536, 200_000])

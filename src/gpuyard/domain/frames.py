@@ -8,6 +8,7 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 _CONTINUED = 0
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 MOST_BYTES = 1 << 20
+MOST_FRAMES = 1024  # of one message; empty ones never make it too long otherwise
 NORMAL, GOING_AWAY, BAD, NOT_ALLOWED, TOO_BIG, TRY_AGAIN = 1000, 1001, 1002, 1008, 1009, 1013
 
 
@@ -55,46 +56,53 @@ def apply_mask(payload: bytes, mask: bytes) -> bytes:
 
 
 class FrameReader:
-    """Puts together whole messages from bytes as they come."""
+    """Puts together whole messages from bytes as they come. Whoever sends them decides how they are cut, so what a byte
+    costs must not depend on it: each is looked at once, and moved a bounded number of times."""
 
     def __init__(self, *, masked: bool, most_bytes: int = MOST_BYTES) -> None:
         self._masked = masked
         self._most = most_bytes
-        self._buffer = b""
+        self._buffer = bytearray()
         self._kind = 0
-        self._parts: list[bytes] = []
+        self._parts = bytearray()
+        self._frames = 0  # that the present message has so far
 
     def take(self, data: bytes) -> list[Message]:
-        self._buffer = self._buffer + data if self._buffer else data
+        self._buffer += data
         messages: list[Message] = []
-        while (frame := self._next()) is not None:
-            final, kind, payload = frame
+        at = 0
+        while (frame := self._frame_at(at)) is not None:
+            at, final, kind, payload = frame
             if kind >= CLOSE:
                 messages.append(Message(kind, payload))
             elif (whole := self._gather(final, kind, payload)) is not None:
                 messages.append(whole)
+        del self._buffer[:at]
         return messages
 
     def _gather(self, final: bool, kind: int, payload: bytes) -> Message | None:
         if (kind == _CONTINUED) != bool(self._kind):
             raise BadFrame("a message begins inside another")
+        if final and not self._kind:
+            return Message(kind, payload)
         self._kind = self._kind or kind
-        self._parts.append(payload)
-        if sum(map(len, self._parts)) > self._most:
+        self._frames += 1
+        if self._frames > MOST_FRAMES or len(self._parts) + len(payload) > self._most:
             raise BadFrame("a message is too long", TOO_BIG)
+        self._parts += payload
         if not final:
             return None
-        whole = Message(self._kind, b"".join(self._parts))
-        self._kind, self._parts = 0, []
+        whole = Message(self._kind, bytes(self._parts))
+        self._kind, self._frames, self._parts = 0, 0, bytearray()
         return whole
 
-    def _next(self) -> tuple[bool, int, bytes] | None:
-        """The next frame, or None until more has come."""
-        buffer = self._buffer
-        if len(buffer) < 2:
+    def _frame_at(self, begin: int) -> tuple[int, bool, int, bytes] | None:
+        """Where the frame that begins there ends, and what it is; None until more has come."""
+        buffer, at = self._buffer, begin + 2
+        if len(buffer) < at:
             return None
-        first, second = buffer[0], buffer[1]
-        kind, size, at = first & 0x0F, second & 0x7F, 2
+        first, second = buffer[begin], buffer[begin + 1]
+        kind, size = first & 0x0F, second & 0x7F
         if first & 0x70 or kind not in (_CONTINUED, TEXT, BINARY, CLOSE, PING, PONG):
             raise BadFrame("a frame of an unknown kind")
         if bool(second & 0x80) != self._masked or (kind >= CLOSE and (size > 125 or not first & 0x80)):
@@ -106,8 +114,8 @@ class FrameReader:
             size, at = int.from_bytes(buffer[at : at + width], "big"), at + width
         if size > self._most:
             raise BadFrame("a frame is too long", TOO_BIG)
-        mask, at = (buffer[at : at + 4], at + 4) if self._masked else (b"", at)
+        mask, at = (bytes(buffer[at : at + 4]), at + 4) if self._masked else (b"", at)
         if len(buffer) < at + size:
             return None
-        payload, self._buffer = buffer[at : at + size], buffer[at + size :]
-        return bool(first & 0x80), kind, apply_mask(payload, mask) if self._masked else payload
+        payload = bytes(buffer[at : at + size])
+        return at + size, bool(first & 0x80), kind, apply_mask(payload, mask) if self._masked else payload
