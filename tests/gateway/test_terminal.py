@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -14,7 +15,18 @@ from tests.gateway.house import OWNER_SECRET, House, host, running, wait_until
 
 from gpuyard.access import tokens
 from gpuyard.access.actors import Scope
-from gpuyard.domain.frames import BINARY, CLOSE, TEXT, close_code
+from gpuyard.domain.frames import (
+    BINARY,
+    CLOSE,
+    PING,
+    PONG,
+    TEXT,
+    TOO_BIG,
+    FrameReader,
+    Message,
+    close_code,
+    write_frame,
+)
 from gpuyard.domain.workload import Workload
 from gpuyard.sdk.errors import NotAllowed, NotFound, YardApiError
 from gpuyard.sdk.shells import Ended, Shell, ShownOut, Way
@@ -305,6 +317,36 @@ def test_a_text_that_is_not_understood_ends_the_connection(desk: Desk) -> None:
     socket = browser(desk, desk.house.cookie("ann", desk.env, "terminal"))
     socket.send(TEXT, b"[]")
     assert until_lost(socket) == 1002
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"rows": ' * 50_000, b'{"rows": 1}', b"\xff"])
+def test_texts_of_any_depth_are_understood_or_end_the_connection(desk: Desk, text: bytes) -> None:
+    socket = browser(desk, desk.house.cookie("ann", desk.env, "terminal"))
+    socket.send(TEXT, text)
+    assert until_lost(socket) == 1002
+
+
+def test_a_message_in_millions_of_empty_pieces_ends_its_own_connection_and_keeps_nobody_waiting(desk: Desk) -> None:
+    socket = browser(desk, desk.house.cookie("ann", desk.env, "terminal"))
+    with contextlib.suppress(OSError):  # it may be sent away before all is said
+        socket._sock.sendall(b"\x02\x80abcd" + b"\x00\x80abcd" * 2_000_000)
+    assert until_lost(socket) in (0, TOO_BIG)  # what it is told may be lost among what it still says
+    typist = Typist(desk.shell(desk.token("ann")))
+    typist.type("echo sum $((40 + 2))\n")
+    typist.until(b"sum 42")
+
+
+def test_pings_whose_answers_are_not_read_cost_no_memory_and_the_latest_is_answered(desk: Desk) -> None:
+    socket = browser(desk, desk.house.cookie("ann", desk.env, "terminal"))
+    many = write_frame(PING, bytes(125), b"abcd") * 4000
+    before = _rss()
+    for _ in range(100):
+        socket._sock.sendall(many)
+    assert _rss() - before < 16 << 20, "of 50 MB of answers that nobody reads"
+    socket._sock.sendall(write_frame(PING, b"the latest", b"abcd"))
+    reader, data = FrameReader(masked=False), socket._early
+    while Message(PONG, b"the latest") not in reader.take(data):
+        data = socket._sock.recv(1 << 16)
 
 
 def test_who_never_reads_does_not_fill_the_gateway(desk: Desk) -> None:

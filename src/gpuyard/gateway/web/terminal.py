@@ -102,7 +102,9 @@ class TerminalTalk:
         self._told = told
         self._frames = FrameReader(masked=True)
         self._stream: Stream | None = None
-        self._waiting: list[bytes] = []
+        self._owed: bytes | None = None  # what the latest ping said, while the browser does not read
+        self._is_full = False  # what we say is not taken
+        self._early = b""
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._heard = web.now
@@ -120,10 +122,10 @@ class TerminalTalk:
         lines = [b"Upgrade: websocket", b"Connection: Upgrade", b"Sec-WebSocket-Accept: " + accept]
         client.transport.write(write_head(b"HTTP/1.1 101 Switching Protocols", lines))
         self._say(self._told)
+        client.hold()  # until there is somewhere to pass it on to
         self._timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._ping)
         self.web.spawn(self._attach(), self.end)
-        if early:
-            self.from_client(early)
+        self._early += early
 
     async def _attach(self) -> None:
         sock, self._sock = self._sock, None
@@ -135,14 +137,17 @@ class TerminalTalk:
             stream.transport.close()
             return
         self._stream = stream
-        waiting, self._waiting = self._waiting, []
-        for frame in waiting:
-            stream.transport.write(frame)
+        early, self._early = self._early, b""
+        self.client.go_on()
+        self.from_client(early)
 
     # --- from the browser -------------------------------------------------------------------------------------------
 
     def from_client(self, data: bytes) -> None:
         self._heard = self.web.now
+        if self._stream is None:
+            self._early += data
+            return
         try:
             for message in self._frames.take(data):
                 self._take(message)
@@ -156,15 +161,22 @@ class TerminalTalk:
         elif message.kind == TEXT:
             self._resize(message.payload)
         elif message.kind == PING:
-            self.client.transport.write(write_frame(frames.PONG, message.payload))
+            self._owed = message.payload
+            self._answer_ping()
         elif message.kind == CLOSE:
             self._end_with(frames.close_code(message.payload), "")
+
+    def _answer_ping(self) -> None:
+        """Whoever does not read gets one answer later, to the latest: RFC 6455 asks for no more, and it is little."""
+        if self._owed is not None and not self._is_full:
+            self.client.transport.write(write_frame(frames.PONG, self._owed))
+            self._owed = None
 
     def _resize(self, payload: bytes) -> None:
         try:
             told = json.loads(payload)
             size = {"rows": _side(str(told["rows"])), "cols": _side(str(told["cols"]))}
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise BadFrame("a text message that is not understood") from None
         self._pass_on(_RESIZE, json.dumps(size).encode())
 
@@ -172,17 +184,18 @@ class TerminalTalk:
         frame = kind + len(payload).to_bytes(4, "big") + payload
         if self._stream is not None:
             self._stream.transport.write(frame)
-        elif not self._closed:
-            self._waiting.append(frame)
 
     def client_gone(self) -> None:
         self._leave()
 
     def client_full(self) -> None:
+        self._is_full = True
         if self._stream is not None:
             self._stream.transport.pause_reading()
 
     def client_ready(self) -> None:
+        self._is_full = False
+        self._answer_ping()
         if self._stream is not None:
             self._stream.transport.resume_reading()
 
