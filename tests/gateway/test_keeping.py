@@ -24,6 +24,7 @@ from gpuyard.access.owner import keep_owner_secret
 from gpuyard.cli.processes import is_gone
 from gpuyard.gateway.config import BROKER_LOCK, GATEWAY_LOCK, GatewayConfig, read_note
 from gpuyard.gateway.keeping import GatewayKeeper, holder
+from gpuyard.gateway.main import SILENT_SECONDS
 from gpuyard.store.database import Database
 
 
@@ -117,6 +118,19 @@ def test_a_worker_that_dies_is_replaced_and_the_gateway_stays(config: GatewayCon
         wait_until(lambda: answers(data))
         wait_until(lambda: speaks_ssh(note.ssh_port or 0))
         assert both(data)[0] == gateway
+
+
+def test_a_worker_that_hangs_is_replaced_and_nobody_waits_for_it_for_good(config: GatewayConfig) -> None:
+    data = config.folder
+    with kept(config):
+        wait_until(lambda: is_up(data))
+        before = workers(data)
+        for pid in before:
+            os.kill(pid, signal.SIGSTOP)
+        wait_until(
+            lambda: len(workers(data)) == len(before) and not set(workers(data)) & set(before), SILENT_SECONDS + 20
+        )
+        wait_until(lambda: answers(data))
 
 
 def speaks_ssh(port: int) -> bool:

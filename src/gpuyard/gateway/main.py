@@ -1,7 +1,8 @@
 """`python -m gpuyard.gateway.main --data DATA`: the gateway of one data folder, until it is told to end.
 
 This process only listens and watches; its workers, forked from it so that they share what is loaded, do the work. They
-have a socket each on the same port, among which the kernel deals out visitors.
+have a socket each on the same port, among which the kernel deals out visitors. One that hangs would keep its share of
+them waiting for good, so each says now and then that it is alive, and one that no longer does is replaced.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import IO, NoReturn
 import uvloop
 
 from gpuyard.gateway.config import GATEWAY_LOCK, GatewayConfig, read_config, read_note
-from gpuyard.gateway.serving import Place, serve
+from gpuyard.gateway.serving import Place, Pulse, serve
 
 ALREADY = 3  # exit code: another one serves this folder
 CANNOT_LISTEN = 4
@@ -33,6 +34,8 @@ MOST_WORKERS = 2  # two cores carry more than a network does; each costs memory
 YOUNG_SECONDS = 2.0
 END_SECONDS = 8.0
 AGAIN_SECONDS = 0.05
+LOOK_SECONDS = 1.0
+SILENT_SECONDS = 20.0  # twenty times as long as a worker is silent when all is well
 _log = logging.getLogger(__name__)
 
 
@@ -113,6 +116,7 @@ class Master:
         self._config, self._listeners, self._lock = config, listeners, lock
         self._alive, self._end_of_life = os.pipe()
         self._workers: dict[int, tuple[int, float]] = {}  # by pid: which one, and since when
+        self._pulses = [Pulse() for _ in listeners]
         self._is_told_to_end = False
 
     def run(self) -> int:
@@ -121,13 +125,25 @@ class Master:
         gc.set_threshold(20_000, 20, 50)  # a request leaves no garbage behind that only this would find
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # waited for, with a look at the others in between
         for index in range(len(self._listeners)):
             self._start(index)
         while self._workers:
-            pid, status = os.wait()
-            index, since = self._workers.pop(pid)
-            self._bury(index, since, os.waitstatus_to_exitcode(status))
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid:
+                index, since = self._workers.pop(pid)
+                self._bury(index, since, os.waitstatus_to_exitcode(status))
+            else:
+                self._replace_silent()
+                signal.sigtimedwait({signal.SIGCHLD}, LOOK_SECONDS)
         return 0
+
+    def _replace_silent(self) -> None:
+        """Whoever hangs hears no SIGTERM either. That it ended is noticed as with any other."""
+        for pid, (index, _) in self._workers.items():
+            if self._pulses[index].silent_seconds > SILENT_SECONDS:
+                _log.error("worker %s has not answered for %g s and is replaced", index, SILENT_SECONDS)
+                os.kill(pid, signal.SIGKILL)
 
     def _told(self, number: int, frame: object) -> None:
         self._end()
@@ -158,6 +174,7 @@ class Master:
 
     def _start(self, index: int) -> None:
         master = os.getpid()
+        self._pulses[index].beat()  # it has as long to begin
         pid = os.fork()
         if pid == 0:
             self._work(index, master)
@@ -170,11 +187,14 @@ class Master:
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             os.close(self._end_of_life)
             self._lock.close()  # it is the master's: with it gone, another gateway may begin
             for other in self._listeners[:index] + self._listeners[index + 1 :]:
                 other.close()
-            place = Place(self._listeners[index], self._alive, master, index == 0, len(self._listeners))
+            place = Place(
+                self._listeners[index], self._alive, master, self._pulses[index], index == 0, len(self._listeners)
+            )
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(serve(self._config, place))
             code = 0

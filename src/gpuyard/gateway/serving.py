@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import mmap
 import os
 import select
 import signal
 import socket
+import struct
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
@@ -35,9 +37,25 @@ from gpuyard.store.database import Database
 
 TIDY_SECONDS = 300.0
 LOOK_SECONDS = 2.0
+BEAT_SECONDS = 1.0
 LEAVING_SECONDS, AGAIN_SECONDS = 8.0, 0.05
 DOOR_IN_A_CONTAINER = "/run/yard/door"
 _log = logging.getLogger(__name__)
+
+
+class Pulse:
+    """When a worker last said that it is alive, in memory that it shares with the one who started it."""
+
+    def __init__(self) -> None:
+        self._at = mmap.mmap(-1, 8)
+
+    def beat(self) -> None:
+        self._at[:] = struct.pack("d", time.monotonic())
+
+    @property
+    def silent_seconds(self) -> float:
+        (at,) = struct.unpack("d", self._at)
+        return float(time.monotonic() - at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +65,7 @@ class Place:
     listener: socket.socket
     alive: int  # a descriptor that can be read once the one who started us is gone
     master: int
+    pulse: Pulse
     is_first: bool  # has SSH, and tells where the gateway is
     workers: int = 1  # how many there are of its kind
 
@@ -60,6 +79,7 @@ async def serve(config: GatewayConfig, place: Place) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_end.set)
     loop.add_reader(place.alive, told_to_end.set)
+    tasks = [asyncio.create_task(_beat(place.pulse))]  # before all that may take long
     port = place.listener.getsockname()[1]
     database = await asyncio.to_thread(Database.open, config.database_url)
     clock = _SteadyClock()
@@ -74,7 +94,7 @@ async def serve(config: GatewayConfig, place: Place) -> None:
             await web.start(place.listener, certificate.context if certificate else None)
             chores = [_tidy_now_and_then(context), _end_with_folder(config.run_folder, told_to_end)]
             chores += [certificate.keep_current()] if certificate else []
-            tasks = [asyncio.create_task(chore) for chore in chores]
+            tasks += [asyncio.create_task(chore) for chore in chores]
             with _said_where(config, place, ssh_port, clock()) if place.is_first else contextlib.nullcontext():
                 await told_to_end.wait()
             for task in tasks:
@@ -82,6 +102,12 @@ async def serve(config: GatewayConfig, place: Place) -> None:
             await web.end()
     finally:
         database.close()
+
+
+async def _beat(pulse: Pulse) -> None:
+    while True:
+        pulse.beat()
+        await asyncio.sleep(BEAT_SECONDS)
 
 
 async def _end_with_folder(run: Path, told_to_end: asyncio.Event) -> None:
