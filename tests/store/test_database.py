@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg.sql import SQL, Identifier, Literal
 from tests.draw import a_job
 from tests.postgres import PostgresServer, postgres_server
 from tests.store.lines import submit
@@ -345,6 +347,35 @@ def test_a_connection_lost_in_the_middle_of_a_write_is_told_and_leaves_no_trace(
             write_while_it_dies()
         with database.read() as conn:
             assert workloads.live(conn) == []
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_who_waited_to_write_sees_what_was_written_meanwhile_whatever_the_database_has_as_its_isolation(
+    postgres: PostgresServer, isolation: str
+) -> None:
+    url = postgres.database_with_tables()
+    with psycopg.connect(url, autocommit=True) as admin:
+        name = Identifier(admin.info.dbname)
+        for setting, value in (("isolation", isolation), ("read_only", "on")):
+            words = SQL("ALTER DATABASE {} SET {} = {}")
+            admin.execute(words.format(name, Identifier(f"default_transaction_{setting}"), Literal(value)))
+        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        seen: list[str] = []
+
+        def write_second() -> None:
+            with database_of_second.write() as conn:
+                seen.extend(job.id for job in workloads.live(conn))
+
+        with closing(Database.open(url)) as first, closing(Database.open(url)) as database_of_second:
+            second = threading.Thread(target=write_second)
+            with first.write() as conn:
+                second.start()
+                deadline = time.monotonic() + SOON
+                while admin.execute(waits).fetchone() == (0,):
+                    assert time.monotonic() < deadline, "the second does not wait for the lock"
+                workloads.insert(conn, a_job(), (), idempotency_key=None, request_digest=None)
+            second.join()
+    assert seen == [a_job().id]
 
 
 def test_a_wrong_database_name_is_told_at_once_and_not_waited_for(postgres: PostgresServer) -> None:

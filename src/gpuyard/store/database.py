@@ -41,7 +41,9 @@ _POSTGRES_DEFAULTS = {"connect_timeout": 5, "keepalives_idle": 15, "keepalives_i
 _BEGIN_READ = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 _BEGIN_WRITE = {
     "sqlite": "BEGIN IMMEDIATE",
-    "postgresql": f"BEGIN; SELECT pg_advisory_xact_lock({WRITER_LOCK})",
+    # Whatever a role or database has as its default: with a stricter level all that is read would be as it was before
+    # the lock was had.
+    "postgresql": f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({WRITER_LOCK})",
 }
 
 
