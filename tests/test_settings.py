@@ -60,6 +60,7 @@ def test_registries_that_the_admin_named_in_any_way_may_be_asked() -> None:
         ("registries = ['https://docker.io']", "expected hosts"),
         ("pids_limit = 1.5", "whole number"),
         ("trusted_proxies = ['nginx']", "addresses or networks"),
+        ("denied_networks = ['metadata.internal']", "addresses or networks"),
         ("visitors_per_address = 0", "from 8 to"),
         ("roots = 1", "table of paths"),
         ("[roots]\n'/mnt2' = 2", "table of paths"),

@@ -77,6 +77,9 @@ class Settings:
     started for us."""
     network_pool: str = "10.231.0.0/16"
     """Every workload in containers gets a small network of its own from these addresses. They must be unused here."""
+    denied_networks: tuple[str, ...] = ()
+    """Addresses and networks that no workload in containers reaches, besides those where clouds tell a machine's
+    secrets: a storage's management, say, or a cloud's own service that is not known yet."""
     host_network_groups: tuple[str, ...] = ()
     """Groups whose containers use the machine's own network, as RDMA needs. They are not kept apart from anybody."""
     insecure_registries: tuple[str, ...] = ()
@@ -326,6 +329,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "trusted_proxies": _networks,
     "engine_socket": _socket,
     "network_pool": _pool,
+    "denied_networks": _networks,
     "host_network_groups": _names,
     "insecure_registries": _names,
     "registries": _registries,
@@ -351,6 +355,7 @@ _ELSEWHERE = {
     "trusted_proxies": "trusted_proxies",
     "engine_socket": "engine_socket",
     "network_pool": "network_pool",
+    "denied_networks": "denied_networks",
     "host_network_groups": "host_network_groups",
     "insecure_registries": "insecure_registries",
     "registries": "registries",

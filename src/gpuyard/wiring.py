@@ -403,6 +403,7 @@ def build_container_engine(settings: Settings, probes: Sequence[DeviceProbe]) ->
             log_limit_bytes=settings.log_limit_bytes,
             network_pool=settings.network_pool,
             host_network_groups=frozenset(settings.host_network_groups),
+            denied_networks=settings.denied_networks,
             default_image=settings.default_image,
             registries=settings.known_registries,
             pids_limit=settings.pids_limit,

@@ -130,13 +130,23 @@ def test_nor_are_they_by_the_addresses_that_every_link_has(container_yard: Conta
     assert log == "tried\n"
 
 
-def test_the_addresses_where_clouds_tell_secrets_are_closed() -> None:
-    told = [" ".join(rule) for rule in firewall.rules()[firewall.FORWARD]]
-    drops = [line for line in told if line.endswith("DROP")]
-    assert any("169.254.0.0/16" in line for line in drops)
-    assert any("100.100.100.200/32" in line for line in drops)
-    first_return = next(number for number, line in enumerate(told) if "ESTABLISHED" in line)
-    assert all(told.index(line) < first_return for line in drops[:2])
+@pytest.mark.parametrize(
+    "network",
+    ["169.254.0.0/16", "100.100.100.200/32", "100.96.0.96/32", "168.63.129.16/32", "192.0.0.192/32", "10.9.0.0/16"],
+)
+def test_the_addresses_where_clouds_tell_secrets_are_closed_and_those_an_admin_named(network: str) -> None:
+    told = [" ".join(rule) for rule in firewall.rules(["10.9.0.0/16"])[firewall.FORWARD]]
+    first_let_through = next(number for number, line in enumerate(told) if "ESTABLISHED" in line)
+    assert f"-i yard+ -d {network} -j DROP" in told[:first_let_through]
+
+
+def test_what_an_admin_denied_stands_in_the_machines_own_rules_and_stays_there(container_yard: ContainerYard) -> None:
+    wall = firewall.Firewall(["10.9.0.0/16", "fd00:ec2::254"])
+    for _ in range(2):
+        wall.ensure()
+        said = subprocess.run(["iptables", "-w", "10", "-t", firewall.TABLE, "-S"], capture_output=True, check=True)
+        assert said.stdout.decode().count("-d 10.9.0.0/16 -i yard+ -j DROP") == 1
+    firewall.Firewall().ensure()
 
 
 def test_the_rules_are_there_before_the_first_network_and_come_back_when_taken_away(

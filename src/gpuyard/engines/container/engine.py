@@ -74,6 +74,7 @@ class Options:
     pids_limit: int = 0  # by the cores
     network_pool: str = POOL
     host_network_groups: frozenset[str] = frozenset()
+    denied_networks: tuple[str, ...] = ()
     default_image: str = ""
     registries: tuple[str, ...] = (USUAL_REGISTRY,)
     disk_reserve_bytes: int = RESERVE_BYTES
@@ -119,7 +120,7 @@ class ContainerEngine:
         self._client = client
         self._containers = Containers(client, mark)
         self._pictures = Images(client, self._options.registries)
-        self._firewall = Firewall()
+        self._firewall = Firewall(self._options.denied_networks)
         self._networks = Networks(client, self._firewall, mark, self._options.network_pool, isolates=facts.is_podman)
         self._keeping = Keeping(self._places, self._containers, self._pictures)
         self._news = News()

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import threading
+from collections.abc import Sequence
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +19,14 @@ BRIDGES = "yard+"
 FORWARD, INPUT = "YARD-FORWARD", "YARD-INPUT"
 TABLE = "mangle"  # asked before `filter`, where docker and podman put what they let through before everything else
 _SECONDS = 20.0
-_OURS_TO_DENY = ("169.254.0.0/16", "100.100.100.200/32")  # where clouds tell a machine's secrets to whoever asks it
+# Where clouds tell a machine's secrets to whoever asks from it.
+_OF_CLOUDS = (
+    "169.254.0.0/16",  # AWS, Google, Azure, Huawei, Tencent, Oracle, OpenStack
+    "100.100.100.200/32",  # Alibaba
+    "100.96.0.96/32",  # Volcengine
+    "168.63.129.16/32",  # Azure's other one
+    "192.0.0.192/32",  # Oracle's older one
+)
 
 # Where others on this machine have their containers and virtual machines: Docker, podman, Kubernetes, libvirt, LXC.
 _OF_OTHERS = (
@@ -32,12 +40,13 @@ Rule = tuple[str, ...]
 Chains = dict[str, list[str]]
 
 
-def rules() -> dict[str, list[Rule]]:
-    """By chain, in order. Answers to what a workload asked itself come back; nothing comes in unasked."""
+def rules(denied: Sequence[str] = ()) -> dict[str, list[Rule]]:
+    """By chain, in order. Answers to what a workload asked itself come back; nothing comes in unasked. `denied`: what
+    an admin keeps from them besides."""
     return {
         FORWARD: [
             ("-m", "physdev", "--physdev-is-bridged", "-j", "RETURN"),  # inside one bridge, which is one workload
-            *(("-i", BRIDGES, "-d", address, "-j", "DROP") for address in _OURS_TO_DENY),
+            *(("-i", BRIDGES, "-d", address, "-j", "DROP") for address in dict.fromkeys((*_OF_CLOUDS, *denied))),
             ("-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "RETURN"),
             *(("-i", BRIDGES, "-o", bridges, "-j", "DROP") for bridges in _OF_OTHERS),
             ("-o", BRIDGES, "-j", "DROP"),
@@ -70,7 +79,8 @@ class FirewallProblem(Exception):
 
 
 class Firewall:
-    def __init__(self) -> None:
+    def __init__(self, denied: Sequence[str] = ()) -> None:
+        self._denied = tuple(network for network in denied if ":" not in network)  # of IPv6 they have nothing anyway
         self._lock = threading.Lock()
         self._written: dict[str, Chains] = {}  # by program: our chains as it shows them
 
@@ -78,7 +88,7 @@ class Firewall:
         """The rules are in place, whole and first. The engine or an admin may have changed the tables since: looking
         costs one call of each program, and only what is not as it was is written."""
         with self._lock:
-            for program, wanted in _tables():
+            for program, wanted in _tables(self._denied):
                 written = self._written.get(program)
                 if written is not None and _stands(program, written):
                     continue
@@ -88,11 +98,11 @@ class Firewall:
                 self._written[program] = _ours(_chains(program))
 
 
-def _tables() -> list[tuple[str, dict[str, list[Rule]]]]:
+def _tables(denied: Sequence[str]) -> list[tuple[str, dict[str, list[Rule]]]]:
     program = shutil.which("iptables", path=_search_path())
     if program is None:
         raise FirewallProblem("iptables is not installed, so that workloads could not be kept apart")
-    tables = [(program, rules())]
+    tables = [(program, rules(denied))]
     if os.path.isdir("/proc/sys/net/ipv6"):
         program_v6 = shutil.which("ip6tables", path=_search_path())
         if program_v6 is None:
