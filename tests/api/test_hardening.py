@@ -16,10 +16,14 @@ import httpx2
 import pytest
 from tests.api.yard import PASSWORD, Yard, running, wait_until
 
+from gpuyard.access.rights import OTHERS_MAY_CHANGE
 from gpuyard.access.service import MOST_REFUSALS
 from gpuyard.api.parts import ApiLimits
+from gpuyard.dialects.native.workplace import WORKPLACE_FIELDS
+from gpuyard.domain.lifecycle import PauseAsked
 
 JOB = {"command": "true"}
+OWNERS_ALONE = "refused.owners_alone"
 
 
 # --- leads --------------------------------------------------------------------------------------------------------
@@ -49,6 +53,113 @@ def test_a_lead_still_lets_members_go_and_divides_the_group(server: Yard) -> Non
         assert lead.put("/api/v1/groups/crew/members/matt", json={"role": "member"}).status_code == 200
         assert lead.delete("/api/v1/groups/crew/members/matt").status_code == 200
         assert lead.put("/api/v1/groups/crew/members/matt").status_code == 404
+
+
+CHANGES: dict[str, tuple[Any, bool]] = {
+    "image": ("localhost/other:1", False),
+    "env": ({"LD_PRELOAD": "/mnt/share/crew2/mine.so"}, False),
+    "mounts": ([{"volume": "home", "at": "/opt/x"}], False),
+    "ports": ([8080], False),
+    "preemptible": (True, False),
+    "max_time": ("1h", False),
+    "cards": (2, True),
+    "device": ("nvidia", True),
+    "models": (["A100"], True),
+    "cpu": (2, True),
+    "memory": ("2G", True),
+    "shm": ("1G", True),
+    "priority": ("low", True),
+    "idle": ("2h", True),
+    "where": ({"nodes": ["node-1"]}, True),
+}
+
+
+def test_of_every_key_of_an_environment_it_is_known_whether_a_lead_may_change_it() -> None:
+    assert set(CHANGES) | {"name", "group"} == set(WORKPLACE_FIELDS)
+    assert {key for key, (_, may) in CHANGES.items() if may} == OTHERS_MAY_CHANGE
+
+
+@pytest.mark.parametrize("verb", ["start", "restart", "preview"])
+def test_what_runs_in_an_environment_is_changed_by_its_owner_alone(fresh: Yard, verb: str) -> None:
+    """A variable like LD_PRELOAD, an image or a mount set by a lead would be a lead's code with a member's rights."""
+    fresh.group("crew2")
+    lead = fresh.person("lea", role="lead", group="crew2")
+    with fresh.person("mel", group="crew2") as mel, fresh.owner as admin, lead:
+        made = mel.post("/api/v1/envs", json={"name": "mine", "cards": 1, "env": {"KEY": "secret of mel"}}).json()
+        fresh.step(made["id"], PauseAsked("mel"))
+        before = fresh.workload(made["id"])
+        for key in (key for key, (_, may) in CHANGES.items() if not may):
+            asked = {"set": {key: CHANGES[key][0]}, "force": True}
+            for whom in (lead, admin):
+                refused = whom.post(f"/api/v1/envs/{made['id']}/{verb}", json=asked)
+                assert refused.status_code == 403, (key, refused.text)
+                error = refused.json()["error"]
+                assert (error["code"], error["facts"]["keys"]) == (OWNERS_ALONE, [key])
+        assert fresh.workload(made["id"]) == before
+
+
+@pytest.mark.parametrize("key", ["image", "env", "mounts", "ports", "preemptible", "max_time"])
+def test_its_owner_may(fresh: Yard, key: str) -> None:
+    with fresh.person("mel") as mel:
+        made = mel.post("/api/v1/envs", json={"name": "mine"}).json()
+        told = mel.post(f"/api/v1/envs/{made['id']}/preview", json={"set": {key: CHANGES[key][0]}})
+        assert told.status_code in (200, 400), told.text
+        assert told.status_code == 200 or told.json()["error"]["code"] != OWNERS_ALONE
+
+
+def test_how_much_it_asks_for_is_changed_by_a_lead_too_and_the_trail_says_what(fresh: Yard) -> None:
+    fresh.group("crew2")
+    lead = fresh.person("lea", role="lead", group="crew2")
+    with fresh.person("mel", group="crew2") as mel, fresh.owner as admin, lead:
+        made = mel.post("/api/v1/envs", json={"name": "mine", "cards": 1, "env": {"KEY": "secret of mel"}}).json()
+        fresh.step(made["id"], PauseAsked("mel"))
+        wish = {key: value for key, (value, may) in CHANGES.items() if may and key not in ("models", "where")}
+        started = lead.post(f"/api/v1/envs/{made['id']}/start", json={"set": wish, "force": True, "timer": "3h"})
+        assert started.status_code == 200, started.text
+        told = started.json()
+        assert (told["cards"], told["memory"], told["idle_seconds"]) == (2, 2 << 30, 7200)
+        line = next(e for e in admin.get("/api/v1/audit").json()["items"] if e["action"] == "env.start")
+        assert (line["who"], line["object"]) == ("lea", made["id"])
+        assert "memory=2G" in line["facts"]["changes"]
+
+
+def test_variables_are_named_in_stories_and_trails_and_their_values_are_not(fresh: Yard) -> None:
+    fresh.group("crew2")
+    lead = fresh.person("lea", role="lead", group="crew2")
+    with fresh.person("mel", group="crew2") as mel, fresh.owner as admin, lead:
+        made = mel.post("/api/v1/envs", json={"name": "mine"}).json()
+        fresh.step(made["id"], PauseAsked("mel"))
+        changed = {"set": {"env": {"WANDB_API_KEY": "hush-hush"}}}
+        assert mel.post(f"/api/v1/envs/{made['id']}/start", json=changed).status_code == 200
+        story = lead.get(f"/api/v1/workloads/{made['id']}/events").text
+        trail = admin.get("/api/v1/audit").text
+        assert "env=WANDB_API_KEY" in story
+        assert "env=WANDB_API_KEY" in trail
+        assert "hush" not in story + trail
+
+
+def test_a_lead_reads_neither_variables_nor_the_shipped_folder_of_a_member(fresh: Yard) -> None:
+    fresh.group("crew2")
+    lead = fresh.person("lea", role="lead", group="crew2")
+    with fresh.person("mel", group="crew2") as mel, fresh.owner as admin, lead:
+        content = b"a shipped folder"
+        digest = hashlib.sha256(content).hexdigest()
+        assert mel.put(f"/api/v1/workdirs/{digest}", content=content).status_code in (200, 201, 204)
+        with_folder = mel.post("/api/v1/workloads", json={**JOB, "workdir": digest}).json()["id"]
+        with_key = mel.post("/api/v1/workloads", json={**JOB, "env": {"KEY": "hush"}}).json()["id"]
+        role = {"command": "true", "replicas": 1, "env": {"KEY": "hush"}}
+        with_roles = mel.post("/api/v1/workloads", json={"roles": {"worker": role, "ps": role}}).json()["id"]
+        for id in (with_folder, with_key, with_roles):
+            refused = lead.post(f"/api/v1/workloads/{id}/rerun", json={"set": {"command": "env"}})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "refused.owners_belongings")
+            file = lead.get(f"/api/v1/workloads/{id}/file")
+            assert file.status_code == 200
+            assert "hush" not in file.text
+            assert mel.post(f"/api/v1/workloads/{id}/rerun").status_code == 201
+        assert lead.head(f"/api/v1/workdirs/{digest}").status_code == 404
+        for whom in (mel, admin):
+            assert "hush" in whom.get(f"/api/v1/workloads/{with_key}/file").text
+            assert "hush" in whom.get(f"/api/v1/workloads/{with_roles}/file").text
 
 
 def test_a_job_without_a_group_goes_to_the_only_one(server: Yard) -> None:

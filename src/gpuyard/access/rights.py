@@ -7,7 +7,7 @@ token's scope caps all of that. What one may not see is answered as if it did no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -328,6 +328,24 @@ def _who_could_help(actor: Actor, action: Action, target: Target | None) -> str:
     if rule.holds(actor, target):
         return "token"
     return "admin" if rule.holds is _admin else ""
+
+
+# What a lead or an admin may change of somebody else's environment: how much it asks for and when it rests. Anything
+# else would be code of theirs that runs as its owner, in the owner's home: an image, a variable, a mount.
+OTHERS_MAY_CHANGE = frozenset({"cards", "device", "models", "cpu", "memory", "shm", "priority", "idle", "where"})
+
+
+def require_change(actor: Actor, owner: str, keys: Iterable[str]) -> None:
+    """Of an environment; `keys` are those of its file that would be different."""
+    beyond = sorted(set(keys) - OTHERS_MAY_CHANGE)
+    if beyond and actor.name != owner:
+        raise NotAllowed(because(Code.OWNERS_ALONE, owner=owner, keys=beyond))
+
+
+def sees_values(actor: Actor, owner: str) -> bool:
+    """What is in a workload's variables and its shipped folder. A lead sees that there are some: their values may be
+    keys to somewhere else."""
+    return actor.is_admin or actor.name == owner
 
 
 class Refused(NotFound):

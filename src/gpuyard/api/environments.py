@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from gpuyard.access import audit
+from gpuyard.access import audit, rights
 from gpuyard.access.rights import Action
 from gpuyard.api import entering, env_models, models, previewing, submitting, views
 from gpuyard.api.finding import find_workload, glasses, visibility
@@ -149,8 +149,9 @@ def start(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = None
             return _answer_in(conn, caller, env)
         if env.state is not State.PAUSED:
             raise Conflict(because(Code.WRONG_STATE, action="start", state=env.state.value, id=ref, name=env.spec.name))
-        _start(caller, conn, env, _anew(caller, env, asked.set, timer))
-        audit.record(conn, caller.actor, "env.start", env.id, caller.now)
+        wish = _anew(caller, env, asked.set, timer)
+        _start(caller, conn, env, wish)
+        audit.record(conn, caller.actor, "env.start", env.id, caller.now, facts={"changes": wish.changes})
         return _answer_in(conn, caller, rows.get(conn, env.id) or env)
 
 
@@ -171,7 +172,7 @@ def restart(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = No
             _start(caller, conn, env, wish)
         else:
             _keep_for_later(conn, env, wish, caller.now)
-        audit.record(conn, caller.actor, "env.restart", env.id, caller.now)
+        audit.record(conn, caller.actor, "env.restart", env.id, caller.now, facts={"changes": wish.changes})
         return _answer_in(conn, caller, rows.get(conn, env.id) or env)
 
 
@@ -256,16 +257,22 @@ def _changed(caller: Caller, env: Workload, changes: Mapping[str, Any]) -> Spec:
             raise BadInput(because(Code.BAD_VALUE, at=key, **facts))
     device = caller.parts.default_device
     changed = native.read_workplace(data, None, default_device=device, priorities=policy.priorities)
+    rights.require_change(caller.actor, env.owner, _different(env.spec, changed.spec))
     spec = submitting.check(caller, changed, policy, None, "").workload.spec
     return spec if "idle" in changes else replace(spec, idle_seconds=env.spec.idle_seconds)
 
 
 def _anew(caller: Caller, env: Workload, asked: Mapping[str, Any], timer: float | None) -> Anew:
     spec = _changed(caller, env, asked)
-    before, after = native.write_workplace(env.spec), native.write_workplace(spec)
-    keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-    changes = ", ".join(f"{key}={_shown(after.get(key, 0 if key == 'cards' else '-'))}" for key in keys)
+    after = native.write_workplace(spec)
+    changes = ", ".join(f"{key}={_shown(key, after)}" for key in _different(env.spec, spec))
     return Anew(spec, caller.actor.name, changes, timer)
+
+
+def _different(before: Spec, after: Spec) -> list[str]:
+    """The keys of its file that do not say the same."""
+    old, new = native.write_workplace(before), native.write_workplace(after)
+    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
 def _start(caller: Caller, conn: Connection, env: Workload, wish: Anew) -> None:
@@ -281,7 +288,10 @@ def _keep_for_later(conn: Connection, env: Workload, wish: Anew, now: float) -> 
     workplaces.stop_to_start_anew(conn, env, wish, now)
 
 
-def _shown(value: Any) -> str:
+def _shown(key: str, data: Mapping[str, Any]) -> str:
+    """For its story, which others read, too: of variables no values."""
+    value = data.get(key, 0 if key == "cards" else "-")
+    value = ", ".join(value) if key == "env" and isinstance(value, Mapping) else value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

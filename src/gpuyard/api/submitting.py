@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpuyard.access import audit
+from gpuyard.access import audit, rights
 from gpuyard.access.rights import Action, Work
 from gpuyard.access.service import FIRST_GROUP
 from gpuyard.api.guard import Caller
@@ -20,7 +20,7 @@ from gpuyard.api.policies import require_ceiling
 from gpuyard.dialects import native
 from gpuyard.dialects.inside import told
 from gpuyard.dialects.policy import NORMAL
-from gpuyard.domain.errors import BadInput, Conflict, EngineError
+from gpuyard.domain.errors import BadInput, Conflict, EngineError, NotAllowed
 from gpuyard.domain.people import User
 from gpuyard.domain.policy import Policy
 from gpuyard.domain.problems import Problem
@@ -38,6 +38,7 @@ DIGEST_RULE = re.compile(r"[0-9a-f]{64}")
 ENV_NOUN = "workplace"  # as `words` knows it
 TRIES = 5  # to find an id that is not taken
 COPY_BYTES = 1 << 20
+HIDDEN = "(hidden)"  # the value of a variable, for who sees only that there is one
 YAML_KINDS = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 
 
@@ -56,6 +57,29 @@ def read_text(body: bytes, content_type: str) -> tuple[dict[str, Any], native.Ma
 def read_job_file(body: bytes, content_type: str, default_device: str, policy: Policy) -> native.JobFile:
     data, marks = read_text(body, content_type)
     return native.read_job(data, marks, default_device=default_device, priorities=policy.priorities)
+
+
+def file_shown(caller: Caller, workload: Workload) -> dict[str, Any]:
+    """The file it came from, for whoever may see the workload: not always what its variables hold."""
+    data = job_file(workload, caller.policies.known(caller.now))
+    return data if rights.sees_values(caller.actor, workload.owner) else _without_values(data)
+
+
+def _without_values(data: Mapping[str, Any]) -> dict[str, Any]:
+    """`env` stands beside `command` and in every role."""
+    shown = dict(data)
+    if isinstance(shown.get("env"), Mapping):
+        shown["env"] = dict.fromkeys(shown["env"], HIDDEN)
+    if isinstance(shown.get("roles"), Mapping):
+        shown["roles"] = {name: _without_values(role) for name, role in shown["roles"].items()}
+    return shown
+
+
+def require_belongings(caller: Caller, workload: Workload) -> None:
+    """What is run again takes its variables and its folder along, so they have to be the asker's to read."""
+    spec = workload.spec
+    if (spec.workdir or any(role.env for role in spec.roles)) and not rights.sees_values(caller.actor, workload.owner):
+        raise NotAllowed(because(Code.OWNERS_BELONGINGS, owner=workload.owner))
 
 
 def job_file(workload: Workload, policy: Policy) -> dict[str, Any]:

@@ -223,10 +223,10 @@ def attempts(caller: Seeing, ref: Ref) -> Any:
 
 @doors.get("/workloads/{ref}/file", response_model=dict[str, Any])
 def job_file(caller: Seeing, ref: Ref) -> Any:
-    """The job file it came from, ready to be submitted again."""
+    """The job file it came from, ready to be submitted again by its owner. To others its variables are only named."""
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref)
-    return submitting.job_file(workload, caller.policies.known(caller.now))
+    return submitting.file_shown(caller, workload)
 
 
 @doors.get("/workloads/{ref}/usage", response_model=usage_models.UsageOut)
@@ -366,6 +366,7 @@ def _read_rerun(caller: Caller, ref: str, changes: models.RerunIn, key: str | No
     with caller.parts.database.read() as conn:
         workload = find_workload(caller, conn, ref, Action.CONTROL_WORKLOAD)
     _require_job(workload)
+    submitting.require_belongings(caller, workload)
     policy = caller.policies.known(caller.now)
     data = submitting.job_file(workload, policy)
     for path, value in changes.set.items():

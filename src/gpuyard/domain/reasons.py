@@ -156,6 +156,8 @@ class Code(StrEnum):
     AMBIGUOUS = "refused.ambiguous"  # name, matches
     ALREADY_THERE = "refused.already_there"  # what, name
     NOT_ALLOWED = "refused.not_allowed"  # action, whom
+    OWNERS_ALONE = "refused.owners_alone"  # owner, keys
+    OWNERS_BELONGINGS = "refused.owners_belongings"  # owner
     LOGIN_NEEDED = "refused.login_needed"  # (none)
     WRONG_PASSWORD = "refused.wrong_password"  # (none)  # noqa: S105
     PASSWORD_CHANGE_NEEDED = "refused.password_change_needed"  # (none)  # noqa: S105

@@ -175,6 +175,14 @@ SENTENCES: Mapping[Code, Template] = {
     Code.AMBIGUOUS: "`{name}` means more than one[: {matches:list}]. Write more of the id.",
     Code.ALREADY_THERE: _already_there,
     Code.NOT_ALLOWED: _not_allowed,
+    Code.OWNERS_ALONE: (
+        "Only its owner[, {owner},] may change this of the environment[: {keys:list}]: it would run in their name. "
+        "Others change how much it asks for and where, its priority, when it is stopped, and whether it runs."
+    ),
+    Code.OWNERS_BELONGINGS: (
+        "This job has variables or a shipped folder, and those are its owner's[ ({owner})]. Ask them to run it again or "
+        "to give you its file."
+    ),
     Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
     Code.WRONG_PASSWORD: "Name or password is wrong.",
     Code.PASSWORD_CHANGE_NEEDED: (

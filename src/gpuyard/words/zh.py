@@ -147,6 +147,14 @@ SENTENCES: Mapping[Code, Template] = {
     Code.AMBIGUOUS: "`{name}` 对应不止一个[：{matches:list}]。请把 id 写得更完整。",
     Code.ALREADY_THERE: _already_there,
     Code.NOT_ALLOWED: _not_allowed,
+    Code.OWNERS_ALONE: (
+        "只有环境的所有者[ {owner} ]可以修改这些项[：{keys:list}]，因为改动会以所有者的身份运行。"
+        "其他人可以修改它申请的资源和位置、优先级、停止时间，以及是否运行。"
+    ),
+    Code.OWNERS_BELONGINGS: (
+        "这个任务带有环境变量或上传的目录，它们属于任务所有者[（{owner}）]。请让所有者重新运行，"
+        "或向所有者索取任务文件。"
+    ),
     Code.LOGIN_NEEDED: "请先登录：`yard login URL`，或设置 YARD_TOKEN。",
     Code.WRONG_PASSWORD: "用户名或密码不对。",
     Code.PASSWORD_CHANGE_NEEDED: (
