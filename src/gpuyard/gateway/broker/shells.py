@@ -44,7 +44,7 @@ class Shell:
         from gpuyard.gateway.ssh.terminals import set_modes
 
         try:
-            with self._alarm:
+            with self._alarm.over(self._terminal):
                 set_modes(self._terminal, modes)
         except Stalled:  # then it stays as the kernel has it
             return
@@ -91,15 +91,15 @@ class Shell:
 
     def _pass_on(self) -> None:
         try:
-            with self._alarm:
+            with self._alarm.over(self._terminal):
                 self._serve_terminal()
             self._serve_stream()
         except OSError:  # the asker has gone
             self.close()
             return
         except Stalled:
-            if self._alarm.is_meddled_with(self._terminal, self._replica):
-                self.close()
+            self._alarm.blame(self._replica)
+            self.close()
             return
         if self._close_at is not None and self._terminal < 0 and not self._shown:
             self.close()

@@ -113,7 +113,7 @@ class Terminal:
 
     def _serve(self) -> None:
         try:
-            with self._alarm:
+            with self._alarm.over(self._fd):
                 self._write()
                 self._read()
         except BlockingIOError:
@@ -123,8 +123,8 @@ class Terminal:
                 self.close()
             self._close_fd()
         except Stalled:
-            if self._alarm.is_meddled_with(self._fd, self._replica):
-                self.close()
+            self._alarm.blame(self._replica)
+            self.close()
 
     def _write(self) -> None:
         if not self._typed:
@@ -167,7 +167,7 @@ class Terminal:
         until = time.monotonic() + _DRAIN_SECONDS
         self._typed = b""
         try:
-            with self._alarm:
+            with self._alarm.over(self._fd):
                 while self._fd >= 0 and time.monotonic() < until:
                     piece = os.read(self._fd, _PIECE)
                     if not piece:
