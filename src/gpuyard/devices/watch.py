@@ -45,7 +45,7 @@ class HolderWatch:
             self._wish = paths
             self._start_thread()
             self._change.notify_all()
-            if not self._is_slow(asked):
+            if self._patience and not self._is_slow(asked):
                 self._change.wait_for(lambda: self._last is not None and self._last.began >= asked, self._patience)
             return self._last
 
