@@ -41,6 +41,8 @@ from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Node
 from gpuyard.domain.errors import YardError
 from gpuyard.domain.places import SHARE
+from gpuyard.engines import listening
+from gpuyard.engines.listening import Listeners
 from gpuyard.engines.process.engine import ProcessEngine
 from gpuyard.engines.seam import Engine, KeepsImages, KeepsLogs, MakesRooms, ReadsUsage
 from gpuyard.engines.simulated import SimulatedEngine
@@ -106,8 +108,8 @@ def serve(settings: Settings) -> int:
         prepare_data_folder(settings.data)
         settings = with_settings_file(settings)
         raise_file_limit()
-        with only_server(settings.data), listening_socket(settings) as listener:
-            _run(settings, listener)
+        with only_server(settings.data), listening_sockets(settings) as listeners:
+            _run(settings, listeners)
     except CannotStart as refusal:
         print(f"yard up: {refusal}", file=sys.stderr)
         return 1
@@ -181,19 +183,18 @@ def only_server(data: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def listening_socket(settings: Settings) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    with listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((settings.host.strip("[]"), settings.port))
-        except OSError as error:
-            raise CannotStart(
-                f"cannot listen on {settings.host}:{settings.port}: {error.strerror}. Choose another with --port."
-            ) from error
-        listener.listen(1024)
-        yield listener
+def listening_sockets(settings: Settings) -> Iterator[Listeners]:
+    try:
+        (listeners,) = listening.listen(settings.host, settings.port, settings.data)
+    except OSError as error:
+        raise CannotStart(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}. Choose another with --port.\n"
+            f"  无法监听 {settings.host}:{settings.port}：{error.strerror}。请用 --port 选择其他端口。"
+        ) from error
+    try:
+        yield listeners
+    finally:
+        listening.close(listeners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ class Platform:
         self.database.close()
 
 
-def _run(settings: Settings, listener: socket.socket) -> None:
+def _run(settings: Settings, listeners: Listeners) -> None:
     clock = SteadyClock(time.time(), time.monotonic())
     platform = build_platform(settings, clock)
     gc.freeze()  # what is loaded stays: it need not be looked through again and again
@@ -233,8 +234,8 @@ def _run(settings: Settings, listener: socket.socket) -> None:
         platform.journal.start()
     signal.signal(signal.SIGTERM, _told_to_end)
     try:
-        with said_where(settings, listener, clock()), contextlib.suppress(ToldToEnd):
-            platform.server.run(sockets=[listener])
+        with said_where(settings, listeners, clock()), contextlib.suppress(ToldToEnd):
+            platform.server.run(sockets=list(listeners))
     finally:
         for loop in platform.loops:
             loop.end()
@@ -491,11 +492,11 @@ def announce_first_start(data: Path, admin: FirstAdmin | None) -> None:
 
 
 @contextlib.contextmanager
-def said_where(settings: Settings, listener: socket.socket, now: float) -> Iterator[None]:
+def said_where(settings: Settings, listeners: Listeners, now: float) -> Iterator[None]:
     """DATA/server.json tells the command line where this server is."""
     scheme = "https" if settings.is_tls else "http"
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
-    port = listener.getsockname()[1]
+    port = listeners[0].getsockname()[1]
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
     path = settings.data / "server.json"
     fresh = path.with_suffix(".new")

@@ -285,7 +285,7 @@ def running(
 
     async def start() -> None:
         web = Web(context, crowd=Crowd(most_per_user))
-        await web.start(listener, kept.context if kept else None)
+        await web.start((listener,), kept.context if kept else None)
         started.append(web)
 
     thread = threading.Thread(target=loop.run_forever, name="gateway")

@@ -48,7 +48,7 @@ def find_holders(paths: Iterable[str]) -> dict[str, list[Holder]]:
     own = os.getpid()
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
         for path in _held_by(pid, names, wanted) if pid != own else ():
-            holder = _describe(pid)
+            holder = describe(pid)
             if holder is not None and not _is_bystander(holder):
                 found.setdefault(path, []).append(holder)
     return found
@@ -97,7 +97,7 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _describe(pid: int) -> Holder | None:
+def describe(pid: int) -> Holder | None:
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
             return Holder(pid, file.read().strip(), os.stat(f"/proc/{pid}").st_uid)

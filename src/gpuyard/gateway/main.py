@@ -1,7 +1,7 @@
 """`python -m gpuyard.gateway.main --data DATA`: the gateway of one data folder, until it is told to end.
 
 This process only listens and watches; its workers, forked from it so that they share what is loaded, do the work. They
-have a socket each on the same port, among which the kernel deals out visitors. One that hangs would keep its share of
+have sockets each on the same port, among which the kernel deals out visitors. One that hangs would keep its share of
 them waiting for good, so each says now and then that it is alive, and one that no longer does is replaced.
 """
 
@@ -16,7 +16,6 @@ import logging
 import os
 import resource
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from typing import IO, NoReturn
 
 import uvloop
 
+from gpuyard.engines.listening import Listeners, close, listen
 from gpuyard.gateway.config import GATEWAY_LOCK, GatewayConfig, read_config, read_note
 from gpuyard.gateway.serving import Place, Pulse, serve
 
@@ -78,41 +78,22 @@ def _raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def listen_where_it_was(config: GatewayConfig, count: int) -> list[socket.socket]:
+def listen_where_it_was(config: GatewayConfig, count: int) -> list[Listeners]:
     """Pages that are open look for a gateway that was killed where it was. Its workers may take a moment to notice."""
     before = read_note(config.folder)
     if before is not None and config.port in (0, before.port):
         deadline = time.monotonic() + END_SECONDS
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
-                return listen(config.host, before.port, count)
+                return listen(config.host, before.port, config.folder, count)
             time.sleep(AGAIN_SECONDS)
-    return listen(config.host, config.port, count)
-
-
-def listen(host: str, port: int, count: int) -> list[socket.socket]:
-    """So many sockets on one port. The first is tried without sharing: with it, two gateways would share a port."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((host.strip("[]"), port))
-        probe.listen(1)
-        port = probe.getsockname()[1]
-    listeners = []
-    for _ in range(count):
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listener.bind((host.strip("[]"), port))
-        listener.listen(1024)
-        listeners.append(listener)
-    return listeners
+    return listen(config.host, config.port, config.folder, count)
 
 
 class Master:
     """Starts the workers, starts again one that dies, and ends when told to, or when one ends by itself."""
 
-    def __init__(self, config: GatewayConfig, listeners: list[socket.socket], lock: IO[str]) -> None:
+    def __init__(self, config: GatewayConfig, listeners: list[Listeners], lock: IO[str]) -> None:
         self._config, self._listeners, self._lock = config, listeners, lock
         self._alive, self._end_of_life = os.pipe()
         self._workers: dict[int, tuple[int, float]] = {}  # by pid: which one, and since when
@@ -191,7 +172,7 @@ class Master:
             os.close(self._end_of_life)
             self._lock.close()  # it is the master's: with it gone, another gateway may begin
             for other in self._listeners[:index] + self._listeners[index + 1 :]:
-                other.close()
+                close(other)
             place = Place(
                 self._listeners[index], self._alive, master, self._pulses[index], index == 0, len(self._listeners)
             )

@@ -12,7 +12,6 @@ import mmap
 import os
 import select
 import signal
-import socket
 import struct
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -23,6 +22,7 @@ from gpuyard.access.owner import keep_owner_secret
 from gpuyard.access.service import Access, AccessRules
 from gpuyard.domain import places
 from gpuyard.domain.errors import YardError
+from gpuyard.engines.listening import Listeners
 from gpuyard.gateway.activity import Activity
 from gpuyard.gateway.broker_client import Broker
 from gpuyard.gateway.certificates import Certificate
@@ -62,7 +62,7 @@ class Pulse:
 class Place:
     """What a worker is given by the one who started it."""
 
-    listener: socket.socket
+    listeners: Listeners
     alive: int  # a descriptor that can be read once the one who started us is gone
     master: int
     pulse: Pulse
@@ -80,7 +80,7 @@ async def serve(config: GatewayConfig, place: Place) -> None:
         loop.add_signal_handler(number, told_to_end.set)
     loop.add_reader(place.alive, told_to_end.set)
     tasks = [asyncio.create_task(_beat(place.pulse))]  # before all that may take long
-    port = place.listener.getsockname()[1]
+    port = place.listeners[0].getsockname()[1]
     database = await asyncio.to_thread(Database.open, config.database_url)
     clock = _SteadyClock()
     access = Access(database, clock, keep_owner_secret(config.folder / "owner.token"), _rules(config))
@@ -91,7 +91,7 @@ async def serve(config: GatewayConfig, place: Place) -> None:
     certificate = Certificate(config.tls_cert, config.tls_key) if config.tls_cert else None
     try:
         async with _ssh(config, context, broker) if place.is_first else _nothing() as ssh_port:
-            await web.start(place.listener, certificate.context if certificate else None)
+            await web.start(place.listeners, certificate.context if certificate else None)
             chores = [_tidy_now_and_then(context), _end_with_folder(config.run_folder, told_to_end)]
             chores += [certificate.keep_current()] if certificate else []
             tasks += [asyncio.create_task(chore) for chore in chores]
@@ -173,7 +173,7 @@ async def _start_where_it_was(known: SshContext) -> SshDoor:
 
 @contextlib.contextmanager
 def _said_where(config: GatewayConfig, place: Place, ssh_port: int | None, now: float) -> Iterator[None]:
-    port = place.listener.getsockname()[1]
+    port = place.listeners[0].getsockname()[1]
     doorway = config.doorway(port)
     url = f"{doorway.scheme}://{doorway.base_for(_name_of(config.host))}"
     scheme, domain, paths = doorway.scheme, doorway.domain, doorway.paths

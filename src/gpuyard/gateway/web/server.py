@@ -10,7 +10,7 @@ import resource
 import socket
 import ssl
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 
 from gpuyard.domain.doorways import Asked, Visit
 from gpuyard.domain.errors import Unavailable, YardError
@@ -82,12 +82,13 @@ class Web:
 
     # --- listening --------------------------------------------------------------------------------------------------
 
-    async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+    async def start(self, listeners: Sequence[socket.socket], tls: ssl.SSLContext | None = None) -> None:
         loop = asyncio.get_running_loop()
-        if tls is not None:
-            self._servers.append(Porch(self, listener, tls))
-        else:
-            self._servers.append(await loop.create_server(lambda: Connection(self), sock=listener, backlog=1024))
+        for listener in listeners:
+            if tls is not None:
+                self._servers.append(Porch(self, listener, tls))
+            else:
+                self._servers.append(await loop.create_server(lambda: Connection(self), sock=listener, backlog=1024))
         self.spawn(self._keep_watch())
 
     async def end(self) -> None:
