@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from gpuyard.domain.frames import (
 )
 from gpuyard.domain.workload import Workload
 from gpuyard.sdk.errors import NotAllowed, NotFound, YardApiError
+from gpuyard.sdk.finding import Door
 from gpuyard.sdk.shells import Ended, Shell, ShownOut, Way
 from gpuyard.sdk.websocket import ConnectionLost, WebSocket
 from gpuyard.store import audit, logins
@@ -59,7 +61,8 @@ class Desk:
             return tokens.make_token(conn, user, "t", scope, None, self.house.clock())[1]
 
     def shell(self, token: str, env: Workload | None = None, **more: object) -> Shell:
-        way = Way(f"http://127.0.0.1:{self.house.port}", {"Authorization": f"Bearer {token}"}, False)
+        door = Door(f"http://127.0.0.1:{self.house.port}")
+        way = Way(door.url, {"Authorization": f"Bearer {token}"}, False, door.require_server)
         settings = {"replica": None, "argv": (), "rows": 24, "cols": 80} | more
         made = Shell(way, (env or self.env).id, **settings)  # type: ignore[arg-type]
         self.opened.append(made)
@@ -169,7 +172,7 @@ def test_the_shell_is_found_again_when_the_gateway_was_replaced(desk: Desk, tmp_
     typist.type("kept=42\n")
     with running(tmp_path / "data", desk.place.client) as another:
         elsewhere = desk.shell("")
-        elsewhere._way = Way(f"http://127.0.0.1:{another.port}", shell._way.headers, False)
+        elsewhere._way = replace(shell._way, base=f"http://127.0.0.1:{another.port}")
         while shell.session is None:
             shell.hear()
         elsewhere.session = shell.session
@@ -263,7 +266,7 @@ def browser(desk: Desk, cookie: str, origin: str | None = None) -> WebSocket:
     name = f"{host(desk.env, 'terminal')}:{desk.house.port}"
     headers = {"Host": name, "Cookie": cookie, "Origin": origin or f"http://{name}"}
     url = f"http://127.0.0.1:{desk.house.port}/.yard/terminal?rows=24&cols=80"
-    socket = WebSocket.connect(url, headers, False)
+    socket = WebSocket.connect(url, headers, False, Door(url).require_server)
     desk.opened.append(socket)
     return socket
 
@@ -299,8 +302,9 @@ def test_a_terminal_is_not_opened_from_another_page_nor_with_another_places_cook
 
 def test_a_page_cannot_use_the_door_for_tokens(desk: Desk) -> None:
     headers = {"Authorization": f"Bearer {desk.token('ann')}", "Origin": "http://evil.example"}
+    url = f"http://127.0.0.1:{desk.house.port}/.yard/api/terminal/{desk.env.id}?rows=1"
     with pytest.raises(NotAllowed):
-        WebSocket.connect(f"http://127.0.0.1:{desk.house.port}/.yard/api/terminal/{desk.env.id}?rows=1", headers, False)
+        WebSocket.connect(url, headers, False, Door(url).require_server)
 
 
 @pytest.mark.parametrize(

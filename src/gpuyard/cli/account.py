@@ -16,7 +16,7 @@ from gpuyard.cli.output import note, print_fields, print_json
 from gpuyard.cli.phrases import LANGUAGE, knows, say
 from gpuyard.cli.shared import open_client, output_option
 from gpuyard.sdk.errors import YardApiError
-from gpuyard.sdk.finding import SavedLogin, forget_login, read_login, save_login
+from gpuyard.sdk.finding import SavedLogin, forget_login, read_login, save_login, uid_of
 from gpuyard.sdk.version import VERSION
 
 if TYPE_CHECKING:
@@ -29,10 +29,14 @@ if TYPE_CHECKING:
 @click.option("--password-stdin", is_flag=True, help=say("opt.password_stdin"))
 @click.option("--scope", type=click.Choice(["read", "write", "admin"]), default="admin", help=say("opt.scope"))
 @click.option("--insecure-http", is_flag=True, help=say("opt.insecure_http"))
-def login(url: str, name: str | None, password_stdin: bool, scope: str, insecure_http: bool) -> None:
+@click.option("--server-user", metavar="USER", envvar="YARD_SERVER_USER", help=say("opt.server_user"))
+def login(
+    url: str, name: str | None, password_stdin: bool, scope: str, insecure_http: bool, server_user: str | None
+) -> None:
     from gpuyard.sdk.login import PasswordSession
 
-    with PasswordSession(url, LANGUAGE, insecure_http=insecure_http) as session:
+    server_uid = uid_of(server_user) if server_user else None
+    with PasswordSession(url, LANGUAGE, insecure_http=insecure_http, server_uid=server_uid) as session:
         name = name or click.prompt(say("login.name"), err=True)
         # Lines: the password, and where it must be changed at once, the new one.
         lines = iter(sys.stdin.read().splitlines()) if password_stdin else None
@@ -40,7 +44,7 @@ def login(url: str, name: str | None, password_stdin: bool, scope: str, insecure
         if session.log_in(name, password):
             _change_password(session, password, None if lines is None else next(lines, ""))
         token = session.make_token(f"yard on {socket.gethostname()}"[:64], scope)
-        file = save_login(SavedLogin(session.url, token.token, token.id), os.environ)
+        file = save_login(SavedLogin(session.url, token.token, token.id, server_uid), os.environ)
         session.log_out()
     note(say("login.done", url=session.url, name=name, file=file))
 

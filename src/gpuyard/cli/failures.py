@@ -32,6 +32,7 @@ _NEXT = {
     "client.not_owner": "error.next.login",
     "client.no_server": "error.next.up",
     "client.unreachable": "error.next.up",
+    "client.stranger": "error.next.stranger",
     "client.untrusted": "error.next.trust",
     "client.odd_answer": "error.next.doctor",
     "client.insecure_http": "error.next.insecure",

@@ -201,5 +201,9 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.days": ("days until it ends", "有效天数"),
     "opt.for_user": ("of another user (admins)", "其他用户的（管理员）"),
     "opt.login_name": ("user name", "用户名"),
+    "opt.server_user": (
+        "whose process the server is, if it runs on this machine, without TLS, and neither as root nor as you",
+        "服务在本机运行、未用 TLS，且既不属于 root 也不属于你时，服务进程所属的用户",
+    ),
     "opt.force": ("replace what is there", "覆盖已有数据"),
 }

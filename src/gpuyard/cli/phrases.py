@@ -334,6 +334,12 @@ _TABLE: dict[str, tuple[str, str]] = {
         "name the file with its certificate, or with its authority's: YARD_CA_FILE=FILE",
         "请指定其证书或签发机构证书文件：YARD_CA_FILE=文件",
     ),
+    "error.next.stranger": (
+        "if the server does run as that user: YARD_SERVER_USER=USER, or `yard login URL --server-user USER`; "
+        "if not, start it with `yard up`, which frees its port from jobs",
+        "若服务确实以该用户运行：YARD_SERVER_USER=用户，或 `yard login URL --server-user 用户`；"
+        "否则用 `yard up` 启动服务，它会收回被任务占用的端口",
+    ),
     "error.next.doctor": ("look into it with: yard doctor", "检查问题：yard doctor"),
     "error.next.insecure": (
         "use https, or --insecure-http if the network is trusted",
@@ -341,6 +347,11 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     "client.no_server": ("no server runs on the data folder {data}", "数据目录 {data} 上没有运行中的服务"),
     "client.unreachable": ("the server at {url} does not answer: {detail}", "服务 {url} 没有响应：{detail}"),
+    "client.stranger": (
+        "port {port} of this machine is served by {user}, not by the gpuyard server; nothing was sent there",
+        "本机端口 {port} 由 {user} 占用，不是 gpuyard 服务；没有向其发送任何内容",
+    ),
+    "client.no_such_user": ("there is no user {user} on this machine", "本机没有用户 {user}"),
     "client.untrusted": ("the certificate of {url} is not trusted: {detail}", "不信任 {url} 的证书：{detail}"),
     "client.not_owner": ("the data folder {data} belongs to someone else", "数据目录 {data} 属于其他人"),
     "client.bad_url": ("not an address of a server: {url}", "不是有效的服务地址：{url}"),

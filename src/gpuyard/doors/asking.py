@@ -19,6 +19,7 @@ from gpuyard.doors.speaking import Connection, Garbled, Reply
 from gpuyard.sdk.address import split_address
 from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable, YardApiError, kind_of_error
 from gpuyard.sdk.finding import Door, choose_language, find_server, found_again
+from gpuyard.sdk.peers import Stranger, stranger_told
 
 if TYPE_CHECKING:
     import ssl
@@ -242,7 +243,7 @@ def _connected(door: Door, seconds: float) -> Connection:
     parts = split_address(door.url)
     is_https = parts.scheme == "https"
     port = parts.port or (443 if is_https else 80)
-    connection = Connection(parts.host, port, seconds, _trust(door) if is_https else None)
+    connection = Connection(parts.host, port, seconds, _trust(door) if is_https else None, door.require_server)
     try:
         connection.connect()
     except OSError as problem:
@@ -251,8 +252,7 @@ def _connected(door: Door, seconds: float) -> Connection:
 
 
 def _trust(door: Door) -> ssl.SSLContext:
-    """Whose certificates are believed: the system's, or those in the file YARD_CA_FILE. A server found through its data
-    folder needs none: its certificate, made for its public name, cannot match 127.0.0.1."""
+    """Whose certificates are believed: the system's, or those in the file YARD_CA_FILE."""
     import ssl  # only where it is needed: loading it takes as long as asking
 
     file = os.environ.get("YARD_CA_FILE")
@@ -261,12 +261,14 @@ def _trust(door: Door) -> ssl.SSLContext:
     except OSError as problem:
         words = f"YARD_CA_FILE {file} cannot be read: {problem}"
         raise BadInput("client.bad_ca_file", words, {"file": file}, status=400) from problem
-    if door.data is not None and door.on_this_machine:
+    if not door.believes_certificates:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
 def _unreachable(door: Door, problem: Exception, *, sent: bool) -> ServerUnreachable:
+    if isinstance(problem, Stranger):
+        return stranger_told(problem, door.url)
     untrusted = type(problem).__name__ == "SSLCertVerificationError"
     detail = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     facts = {"url": door.url, "detail": detail, "sent": sent, "untrusted": untrusted}

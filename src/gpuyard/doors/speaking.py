@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,8 +65,16 @@ class Reply:
 class Connection:
     """To one host. Not connected before `connect`; everything that goes wrong is an OSError."""
 
-    def __init__(self, host: str, port: int, seconds: float, trust: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        seconds: float,
+        trust: ssl.SSLContext | None = None,
+        require_server: Callable[[socket.socket], None] | None = None,
+    ) -> None:
         self._host, self._port, self._seconds, self._trust = host, port, seconds, trust
+        self._require_server = require_server
         self._socket: socket.socket | None = None
         self._incoming: io.BufferedReader | None = None
 
@@ -74,6 +82,8 @@ class Connection:
         plain = _reached(self._host, self._port, self._seconds)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            if self._require_server is not None:
+                self._require_server(plain)
             self._socket = self._trust.wrap_socket(plain, server_hostname=self._host) if self._trust else plain
         except OSError:
             plain.close()

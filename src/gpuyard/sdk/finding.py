@@ -1,7 +1,8 @@
 """Where the server is and as whom to speak to it.
 
 In this order: what the caller gave; YARD_URL (with YARD_TOKEN); the data folder YARD_DATA; the saved login; the default
-data folder. A data folder proves ownership by its secret file, never by address.
+data folder. A data folder proves ownership by its secret file, never by address. And the server proves itself before it
+is told any secret: by its certificate, or on this machine by the user it runs as.
 
 Programs that are started by the hundred come through here, so that what not all of them need is loaded when it is.
 """
@@ -17,6 +18,7 @@ from gpuyard.sdk.address import split_address
 from gpuyard.sdk.errors import BadInput, NotAllowed, ServerUnreachable
 
 if TYPE_CHECKING:
+    import socket
     from pathlib import Path
 
 SERVER_FILE, OWNER_FILE = "server.json", "owner.token"
@@ -28,16 +30,32 @@ class Door(NamedTuple):
     url: str
     token: str | None = None
     data: Path | None = None  # set when found through a data folder on this machine
+    server_uid: int | None = None  # as whom it runs on this machine, when that is neither root nor we
 
     @property
     def on_this_machine(self) -> bool:
         return is_loopback(self.url)
+
+    @property
+    def believes_certificates(self) -> bool:
+        """For a server found through its data folder none is needed: one made for the machine's public name cannot
+        match 127.0.0.1, and between two processes of one machine TLS protects nothing."""
+        return self.url.startswith("https:") and not (self.data is not None and self.on_this_machine)
+
+    def require_server(self, sock: socket.socket) -> None:
+        """Before anything is sent. Raises an OSError when on this machine somebody else took the connection."""
+        if self.believes_certificates:
+            return
+        from gpuyard.sdk.peers import require_user
+
+        require_user(sock, {os.geteuid() if self.data is None else self.data.stat().st_uid, self.server_uid})
 
 
 class SavedLogin(NamedTuple):
     url: str
     token: str
     token_id: str = ""
+    server_uid: int | None = None
 
 
 def find_server(url: str | None, token: str | None, data: Path | None, env: Mapping[str, str]) -> Door:
@@ -45,14 +63,35 @@ def find_server(url: str | None, token: str | None, data: Path | None, env: Mapp
     token = token or env.get("YARD_TOKEN") or None
     url = url or (env.get("YARD_URL") if data is None else None) or None
     if url:
-        return Door(clean_url(url), token or _token_saved_for(url, env))
+        url = clean_url(url)
+        saved = read_login(env) if token is None else None
+        return _door_at(saved if saved is not None and saved.url == url else SavedLogin(url, ""), token, env)
     data = data or _data_named(env)
     if data is not None:
         return _door_of(data.expanduser(), token)
     login = read_login(env)
     if login is not None:
-        return Door(login.url, token or login.token)
+        return _door_at(login, token, env)
     return _door_of(default_data_folder(env), token)
+
+
+def _door_at(login: SavedLogin, token: str | None, env: Mapping[str, str]) -> Door:
+    named = server_uid_named(env)
+    return Door(login.url, token or login.token or None, None, login.server_uid if named is None else named)
+
+
+def server_uid_named(env: Mapping[str, str]) -> int | None:
+    return uid_of(env["YARD_SERVER_USER"]) if env.get("YARD_SERVER_USER") else None
+
+
+def uid_of(user: str) -> int:
+    """A name, or a number."""
+    import pwd
+
+    try:
+        return int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
+    except (KeyError, ValueError) as error:
+        raise BadInput("client.no_such_user", f"no user {user} on this machine", {"user": user}, status=400) from error
 
 
 def _data_named(env: Mapping[str, str]) -> Path | None:
@@ -154,7 +193,10 @@ def read_login(env: Mapping[str, str]) -> SavedLogin | None:
     """The saved login, or None. A file that cannot be understood counts as none: logging in again mends it."""
     try:
         saved = json.loads(login_file(env).read_text(encoding="utf-8"))
-        return SavedLogin(str(saved["url"]), str(saved["token"]), str(saved.get("token_id", "")))
+        uid = saved.get("server_uid")
+        return SavedLogin(
+            str(saved["url"]), str(saved["token"]), str(saved.get("token_id", "")), None if uid is None else int(uid)
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -167,7 +209,7 @@ def save_login(login: SavedLogin, env: Mapping[str, str]) -> Path:
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding="utf-8") as out:
-        json.dump({"url": login.url, "token": login.token, "token_id": login.token_id}, out)
+        json.dump(login._asdict(), out)
     part.replace(file)
     return file
 
@@ -178,11 +220,6 @@ def forget_login(env: Mapping[str, str]) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _token_saved_for(url: str, env: Mapping[str, str]) -> str | None:
-    login = read_login(env)
-    return login.token if login is not None and login.url == clean_url(url) else None
 
 
 def choose_language(env: Mapping[str, str]) -> str:

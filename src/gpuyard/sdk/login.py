@@ -14,12 +14,12 @@ from gpuyard.sdk.wire import Wire
 class PasswordSession:
     """A short session opened with a password. Ends with the `with` block; the token made in it stays."""
 
-    def __init__(self, url: str, language: str, *, insecure_http: bool = False) -> None:
+    def __init__(self, url: str, language: str, *, insecure_http: bool = False, server_uid: int | None = None) -> None:
         self.url = clean_url(url)
         if self.url.startswith("http:") and not is_loopback(self.url) and not insecure_http:
             words = f"{self.url} is not encrypted: a password sent there can be read by others on the way"
             raise BadInput("client.insecure_http", words, {"url": self.url}, status=400)
-        self._wire = Wire(Door(self.url), language)
+        self._wire = Wire(Door(self.url, server_uid=server_uid), language)
 
     def __enter__(self) -> Self:
         return self

@@ -4,8 +4,9 @@ the same shell again."""
 from __future__ import annotations
 
 import json
+import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ class Way:
     base: str  # http://host:8471
     headers: Mapping[str, str]
     trust: ssl.SSLContext | bool
+    require_server: Callable[[socket.socket], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Shell:
         self.detach()
         query = {**self._asked, "rows": self.rows, "cols": self.cols, "session": self.session or ""}
         url = f"{self._way.base}/.yard/api/terminal/{self._workload}?{urlencode(query)}"
-        self._socket = WebSocket.connect(url, self._way.headers, self._way.trust)
+        self._socket = WebSocket.connect(url, self._way.headers, self._way.trust, self._way.require_server)
 
     def detach(self) -> None:
         """The shell goes on for half an hour."""

@@ -69,7 +69,7 @@ class WaysIn:
         parts, host = urlsplit(self._gateway_url()), urlsplit(door.url).hostname or "localhost"
         base = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port}"
         headers = {"Authorization": f"Bearer {door.token}", "Accept-Language": self.wire.language}
-        return Shell(Way(base, headers, trust_of(door)), id, replica, argv, rows, cols)
+        return Shell(Way(base, headers, trust_of(door), door.require_server), id, replica, argv, rows, cols)
 
     def _gateway_url(self) -> str:
         until = time.monotonic() + GATEWAY_SECONDS

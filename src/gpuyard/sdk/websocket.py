@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from gpuyard.domain.frames import (
@@ -28,6 +28,7 @@ from gpuyard.domain.frames import (
     write_frame,
 )
 from gpuyard.sdk.errors import ServerUnreachable, YardApiError, kind_of_error
+from gpuyard.sdk.peers import Stranger, stranger_told
 
 CONNECT_SECONDS = 10.0
 _LARGEST_REFUSAL = 64 * 1024
@@ -46,11 +47,18 @@ class WebSocket:
         self._early = early
 
     @staticmethod
-    def connect(url: str, asked: Mapping[str, str], trust: ssl.SSLContext | bool) -> WebSocket:
+    def connect(
+        url: str,
+        asked: Mapping[str, str],
+        trust: ssl.SSLContext | bool,
+        require_server: Callable[[socket.socket], None],
+    ) -> WebSocket:
         """`url` begins with http or https. Refusals are raised as the server words them."""
         key = base64.b64encode(secrets.token_bytes(16)).decode()
         try:
-            sock = _reach(url, trust)
+            sock = _reach(url, trust, require_server)
+        except Stranger as stranger:
+            raise stranger_told(stranger, url.partition("?")[0]) from stranger
         except OSError as error:
             words = f"the gateway at {url.partition('?')[0]} does not answer ({error})"
             raise ServerUnreachable("client.unreachable", words, {"url": url, "detail": str(error)}) from error
@@ -107,10 +115,15 @@ class WebSocket:
         self._sock.close()
 
 
-def _reach(url: str, trust: ssl.SSLContext | bool) -> socket.socket:
+def _reach(url: str, trust: ssl.SSLContext | bool, require_server: Callable[[socket.socket], None]) -> socket.socket:
     parts = urlsplit(url)
     host, is_tls = parts.hostname or "", parts.scheme == "https"
     sock = socket.create_connection((host, parts.port or (443 if is_tls else 80)), timeout=CONNECT_SECONDS)
+    try:
+        require_server(sock)
+    except OSError:
+        sock.close()
+        raise
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if not is_tls:
         return sock

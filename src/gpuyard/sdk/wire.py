@@ -21,8 +21,10 @@ from urllib.parse import quote
 
 import httpx2
 
+from gpuyard.sdk.address import split_address
 from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable, YardApiError, kind_of_error
 from gpuyard.sdk.finding import Door, found_again
+from gpuyard.sdk.peers import Stranger, stranger_told
 
 CONNECT_SECONDS = 10.0
 LONG_WORK_SECONDS = 3600.0
@@ -42,6 +44,14 @@ class Patience:
 
 
 NO_PATIENCE = Patience()
+
+
+class _NotTheServer(httpx2.ConnectError):
+    """Nothing was sent."""
+
+    def __init__(self, found: OSError) -> None:
+        super().__init__(str(found))
+        self.found = found
 
 
 class Wire:
@@ -186,7 +196,11 @@ def in_path(name: str) -> str:
 
 
 def _connection(door: Door, headers: Mapping[str, str]) -> httpx2.Client:
+    def look_at_connections(request: httpx2.Request) -> None:
+        request.extensions["trace"] = lambda step, told: _require_server(door, step, told)
+
     return httpx2.Client(
+        event_hooks={"request": [look_at_connections]},
         base_url=door.url,
         headers=headers,
         timeout=httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
@@ -195,13 +209,25 @@ def _connection(door: Door, headers: Mapping[str, str]) -> httpx2.Client:
     )
 
 
-def trust_of(door: Door) -> ssl.SSLContext | bool:
-    """Whose certificates are believed: the system's, or those in the file YARD_CA_FILE.
+def _require_server(door: Door, step: str, told: Mapping[str, Any]) -> None:
+    """Called at every step of a request: with a new connection, before anything is sent on it."""
+    if step != "connection.connect_tcp.complete":
+        return
+    stream = told["return_value"]
+    sock = stream.get_extra_info("socket")
+    address = split_address(door.url)
+    if sock.getpeername()[1] != (address.port or (443 if address.scheme == "https" else 80)):
+        return  # a proxy of ours, which is asked about servers elsewhere
+    try:
+        door.require_server(sock)
+    except OSError as problem:
+        stream.close()
+        raise _NotTheServer(problem) from problem
 
-    For a server found through its data folder, none are needed: a certificate made for the machine's public name
-    cannot match 127.0.0.1, and between two processes of one machine TLS protects nothing.
-    """
-    if not door.url.startswith("https:") or (door.data is not None and door.on_this_machine):
+
+def trust_of(door: Door) -> ssl.SSLContext | bool:
+    """Whose certificates are believed: the system's, or those in the file YARD_CA_FILE."""
+    if not door.believes_certificates:
         return False
     file = os.environ.get("YARD_CA_FILE")
     try:
@@ -228,5 +254,7 @@ def _given(params: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def _unreachable(door: Door, error: httpx2.TransportError) -> ServerUnreachable:
     words = f"the server at {door.url} does not answer ({error or type(error).__name__})"
     facts = {"url": door.url, "detail": str(error) or type(error).__name__}
+    if isinstance(error, _NotTheServer) and isinstance(error.found, Stranger):
+        return stranger_told(error.found, door.url)
     code = UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in str(error) else "client.unreachable"
     return ServerUnreachable(code, words, facts)

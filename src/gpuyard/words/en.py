@@ -180,8 +180,8 @@ SENTENCES: Mapping[Code, Template] = {
         "Others change how much it asks for and where, its priority, when it is stopped, and whether it runs."
     ),
     Code.OWNERS_BELONGINGS: (
-        "This job has variables or a shipped folder, and those are its owner's[ ({owner})]. Ask them to run it again or "
-        "to give you its file."
+        "This job has variables or a shipped folder, and those are its owner's[ ({owner})]. Ask them to run it again "
+        "or to give you its file."
     ),
     Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
     Code.WRONG_PASSWORD: "Name or password is wrong.",

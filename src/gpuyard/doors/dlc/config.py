@@ -13,7 +13,7 @@ from gpuyard.doors.cobra import Given
 from gpuyard.doors.dlc.endpoint import address
 from gpuyard.doors.dlc.saying import UNAUTHORIZED, Failed
 from gpuyard.sdk.errors import NotAllowed, ServerUnreachable
-from gpuyard.sdk.finding import Door, choose_language
+from gpuyard.sdk.finding import Door, choose_language, server_uid_named
 
 ONLY_OWNER = 0o600
 LOG_IN = "Run 'dlc config --username NAME --password PASSWORD --region REGION --endpoint HOST' first."
@@ -75,7 +75,8 @@ def server(given: Given) -> Server:
     file, language = file_of(given), choose_language(os.environ)
     config = read(file)
     if config is not None:
-        return Server(Door(address(config.endpoint, config.protocol), config.token), language)
+        uid = server_uid_named(os.environ)
+        return Server(Door(address(config.endpoint, config.protocol), config.token, None, uid), language)
     if given.text("config"):
         raise Failed(f"open {file}: no such file or directory. {LOG_IN}")
     try:

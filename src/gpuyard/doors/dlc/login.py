@@ -15,7 +15,7 @@ from gpuyard.doors.dlc.config import Config
 from gpuyard.doors.dlc.endpoint import address
 from gpuyard.doors.dlc.saying import Failed, failure_of, ok
 from gpuyard.sdk.errors import YardApiError
-from gpuyard.sdk.finding import Door, choose_language
+from gpuyard.sdk.finding import Door, choose_language, server_uid_named
 
 ASKED = ("username", "password", "region", "endpoint")
 REQUIRED = ("username", "password", "endpoint")
@@ -78,7 +78,9 @@ def _logged_in(values: dict[str, str], protocol: str) -> Config:
 
     url = address(values["endpoint"], protocol)
     try:
-        with PasswordSession(url, choose_language(os.environ), insecure_http=True) as session:
+        with PasswordSession(
+            url, choose_language(os.environ), insecure_http=True, server_uid=server_uid_named(os.environ)
+        ) as session:
             if session.log_in(values["username"], values["password"]):
                 words = "this is a one-time password and must be changed first: log in on the web page, or"
                 raise Failed(f"{words} run 'yard login {url}'", 403)
@@ -102,7 +104,9 @@ def _give_back(before: Config) -> None:
     if not before.token_id:
         return
     try:
-        with Server(Door(address(before.endpoint, before.protocol), before.token)) as server:
+        with Server(
+            Door(address(before.endpoint, before.protocol), before.token, None, server_uid_named(os.environ))
+        ) as server:
             server.delete(f"/tokens/{in_path(before.token_id)}")
     except (YardApiError, Failed):
         return
