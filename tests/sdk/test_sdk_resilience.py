@@ -92,6 +92,36 @@ def test_an_answer_that_is_not_ours_is_named_by_its_status() -> None:
     assert (told.value.code, told.value.status) == ("client.odd_answer", 500)
 
 
+ASKED: dict[str, Callable[[Client], object]] = {
+    "jobs": lambda client: list(client.jobs()),
+    "job": lambda client: client.job("x"),
+    "nodes": lambda client: client.nodes(),
+    "quota": lambda client: client.quota(),
+    "whoami": lambda client: client.whoami(),
+    "submit": lambda client: client.submit(command="true"),
+    "preview": lambda client: client.preview(command="true"),
+    "open": lambda client: client.open("x"),
+    "shell": lambda client: client.shell("x"),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b'"yes"', b"[" * 100_000, b"\xff"])
+def test_a_good_answer_that_is_not_ours_is_told_in_words(asked: str, body: bytes) -> None:
+    server_of_others = flaky_server(in_turn(Answer(200, body)))
+    with server_of_others as server, client_of(server, 0.0) as client, pytest.raises(YardApiError) as told:
+        ASKED[asked](client)
+    assert told.value.code == "client.odd_answer", told.value
+
+
+@pytest.mark.parametrize("asked", ["jobs", "nodes", "quota", "open", "shell"])
+def test_an_answer_that_lacks_what_was_asked_for_is_told_in_words(asked: str) -> None:
+    server_of_others = flaky_server(in_turn(Answer(200, b"{}")))
+    with server_of_others as server, client_of(server, 0.0) as client, pytest.raises(YardApiError) as told:
+        ASKED[asked](client)
+    assert told.value.code == "client.odd_answer", told.value
+
+
 @pytest.mark.parametrize("ref", ["", ".", ".."])
 def test_an_empty_name_is_refused_before_it_becomes_another_question(ref: str) -> None:
     with flaky_server(in_turn(Answer(200, {}))) as server, client_of(server) as client, pytest.raises(YardApiError):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuyard.doors.speaking import Connection, Garbled, Reply
 from gpuyard.sdk.address import split_address
+from gpuyard.sdk.answers import odd_answer, read_answer
 from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable, YardApiError, kind_of_error
 from gpuyard.sdk.finding import Door, choose_language, find_server, found_again
 from gpuyard.sdk.peers import Stranger, stranger_told
@@ -94,7 +95,7 @@ class Server:
             page = self.get(path, **{"limit": PAGE, **params, "cursor": cursor})
             items = page.get("items")
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-                raise _odd_answer()
+                raise odd_answer()
             yield from items
             cursor = page.get("next")
             if cursor is None:
@@ -198,27 +199,12 @@ def refusal_of(status: int, phrase: str, told: bytes) -> YardApiError:
         return YardApiError("client.odd_answer", f"the server answered {status} {phrase}", {}, status=status)
 
 
-class _Told(dict[str, Any]):
-    """An answer. What it lacks, a server of ours would have told."""
-
-    def __missing__(self, key: str) -> Any:
-        raise _odd_answer()
-
-
 def _data(told: bytes) -> Any:
-    """Whatever is asked, our server answers with an object; something else has this address."""
-    try:
-        data = json.loads(told) if told else {}
-    except (ValueError, RecursionError) as problem:
-        raise _odd_answer() from problem
+    """Whatever is asked, our server answers with an object."""
+    data = read_answer(told)
     if not isinstance(data, dict):
-        raise _odd_answer()
-    return _Told(data)
-
-
-def _odd_answer() -> YardApiError:
-    words = "the server's answer cannot be read: is this the address of a gpuyard server?"
-    return YardApiError("client.odd_answer", words, {}, status=200)
+        raise odd_answer()
+    return data
 
 
 def _query(params: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from gpuyard.sdk.answers import read_answer
 from gpuyard.sdk.errors import YardApiError
 from gpuyard.sdk.finding import Door, choose_language, find_server
 from gpuyard.sdk.images import Images
@@ -110,13 +111,13 @@ class Client(Workplaces, Images, People, Rules, Lookback, WaysIn):
         """`remedies`: also look for changes that would start it."""
         headers, params = {"Content-Type": kind}, {"workdir": workdir, "remedies": "true" if remedies else None}
         answer = self.wire.ask("POST", "/api/v1/preview", params=params, content=content, headers=headers)
-        return Preview.read(answer.json())
+        return Preview.read(read_answer(answer.content))
 
     def read_text(self, content: bytes, *, dialect: str | None = None, filename: str = "") -> Imported:
         """What a file of another system (`dlc`, `volcano`) becomes as a job file; nothing is created."""
         headers, params = {"Content-Type": "text/plain"}, {"dialect": dialect, "filename": filename[-255:]}
         answer = self.wire.ask("POST", "/api/v1/read", params=params, content=content, headers=headers)
-        return Imported.read(answer.json())
+        return Imported.read(read_answer(answer.content))
 
     def rerun(self, ref: str, set: Mapping[str, Any] | None = None, *, instead: bool = False) -> Job:
         body = json.dumps({"set": dict(set or {})} | ({"instead": True} if instead else {})).encode()
@@ -188,7 +189,7 @@ class Client(Workplaces, Images, People, Rules, Lookback, WaysIn):
     def label(self, node: str, labels: Mapping[str, str | None]) -> dict[str, str]:
         """Set labels of a node; None takes one away, those not named stay. Returns all it has now."""
         answer = self.wire.ask("PATCH", f"/api/v1/nodes/{in_path(node)}/labels", body={"labels": dict(labels)})
-        return dict(answer.json()["labels"])
+        return dict(read_answer(answer.content)["labels"])
 
     def quota(self) -> list[QuotaLine]:
         return [QuotaLine.read(line) for line in self.listing("/quota")]
@@ -252,7 +253,7 @@ class Client(Workplaces, Images, People, Rules, Lookback, WaysIn):
         headers = {"Content-Type": kind, "Idempotency-Key": key or uuid.uuid4().hex}
         patience, params = Patience(self.submit_patience_seconds), {"workdir": workdir}
         answer = self.wire.ask("POST", path, params=params, content=content, headers=headers, patience=patience)
-        return dict(answer.json())
+        return dict(read_answer(answer.content))
 
     def _has(self, path: str, patience: Patience) -> bool:
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gpuyard.sdk.answers import read_answer
 from gpuyard.sdk.errors import Problem, kind_of_error
 from gpuyard.sdk.results import Told
 from gpuyard.sdk.wire import Wire
@@ -51,7 +52,7 @@ class Images:
         size = path.stat().st_size
         with path.open("rb") as archive:
             answer = self.wire.send("/api/v1/images/load", _chunks(archive, size, progress), size)
-        return [str(name) for name in answer.json()["images"]]
+        return [str(name) for name in read_answer(answer.content)["images"]]
 
     def remove_image(self, name: str) -> None:
         """For admins; one in use is refused."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import ENDED
+from gpuyard.sdk.answers import read_answer
 from gpuyard.sdk.follow import LogPiece, LogSource, follow_log
 from gpuyard.sdk.results import NEVER_STARTS, Attempt, Before, Estimate, Event, Told, Why
 
@@ -120,7 +121,7 @@ class Job(Told):
 
     def remove(self) -> Job:
         """Stop it if it has not ended, and take it off the lists; by its id it is still found."""
-        return Job.of(self.client, self.client.wire.ask("DELETE", f"/api/v1/workloads/{self.id}").json())
+        return Job.of(self.client, self.client.wire.told("DELETE", f"/api/v1/workloads/{self.id}"))
 
     def pause(self) -> Job:
         return self._wish("pause")
@@ -131,7 +132,7 @@ class Job(Told):
     def set_priority(self, priority: int | str) -> Job:
         """Another priority, as a number or the name of a class; only while it has not ended."""
         answer = self.client.wire.ask("PATCH", f"/api/v1/workloads/{self.id}", body={"priority": priority})
-        return Job.of(self.client, answer.json())
+        return Job.of(self.client, read_answer(answer.content))
 
     def rerun(self, set: Mapping[str, Any] | None = None, *, instead: bool = False) -> Job:
         """Submit it again as a new job, changed by `set`: `{"cards": 4, "env.LR": "0.1"}`.
@@ -251,7 +252,7 @@ class Job(Told):
 
     def _wish(self, verb: str) -> Job:
         answer = self.client.wire.ask("POST", f"/api/v1/workloads/{self.id}/{verb}")
-        return Job.of(self.client, answer.json())
+        return Job.of(self.client, read_answer(answer.content))
 
 
 def _in_words(piece: LogPiece) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gpuyard.sdk.answers import read_answer
 from gpuyard.sdk.wire import Wire
 
 PATH = "/api/v1/journal"
@@ -35,7 +36,7 @@ class Lookback:
         """Decide once more what was decided; `same` tells whether everything came out alike."""
         asked = {"last": last, "since": since, "until": until, "job": job}
         body = {name: value for name, value in asked.items() if value is not None}
-        return self._awaited(dict(self.wire.ask("POST", f"{PATH}/replay", body=body).json()), progress)
+        return self._awaited(dict(self.wire.told("POST", f"{PATH}/replay", body=body)), progress)
 
     def what_if(
         self,
@@ -49,7 +50,7 @@ class Lookback:
         params = {name: value for name, value in {"since": since, "until": until}.items() if value is not None}
         headers = {"Content-Type": "application/yaml"}
         answer = self.wire.ask("POST", f"{PATH}/what-if", content=document, headers=headers, params=params)
-        return self._awaited(dict(answer.json()), progress)
+        return self._awaited(dict(read_answer(answer.content)), progress)
 
     def _awaited(self, run: dict[str, Any], progress: Callable[[int, int], None] | None) -> dict[str, Any]:
         """Until it is over. Whoever leaves before that ends it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpuyard.sdk.answers import read_answer
 from gpuyard.sdk.results import AuditLine, Group, Merge, Token, User, WhoAmI
 from gpuyard.sdk.wire import Wire, in_path
 
@@ -43,16 +44,16 @@ class People:
     ) -> User:
         """Without a password the server makes one, tells it once in the answer, and asks for a new one at login."""
         body = _given({"name": name, "password": password, "group": group, "role": role})
-        return User.read(self.wire.ask("POST", "/api/v1/users", body=body).json())
+        return User.read(self.wire.told("POST", "/api/v1/users", body=body))
 
     def change_user(self, name: str, *, admin: bool | None = None, active: bool | None = None) -> User:
         body = _given({"admin": admin, "active": active})
-        return User.read(self.wire.ask("PATCH", f"/api/v1/users/{in_path(name)}", body=body).json())
+        return User.read(self.wire.told("PATCH", f"/api/v1/users/{in_path(name)}", body=body))
 
     def set_password(self, name: str, password: str | None = None) -> str | None:
         """Returns the one-time password when none was given."""
         answer = self.wire.ask("POST", f"/api/v1/users/{in_path(name)}/password", body=_given({"password": password}))
-        made: str | None = answer.json().get("password")
+        made: str | None = read_answer(answer.content).get("password")
         return made
 
     def remove_user(self, name: str) -> None:
@@ -77,12 +78,12 @@ class People:
     ) -> Group:
         more = _given({"guarantees": dict(guarantees) if guarantees else None, "weight": weight, "fifo": fifo})
         body = {"name": name, "quota": dict(quota or {}), **more}
-        return Group.read(self.wire.ask("POST", "/api/v1/groups", body=body).json())
+        return Group.read(self.wire.told("POST", "/api/v1/groups", body=body))
 
     def change_group(self, name: str, *, weight: float | None = None, fifo: bool | None = None) -> Group:
         """Its part under fair share, and whether inside it nobody overtakes anybody."""
         body = _given({"weight": weight, "fifo": fifo})
-        return Group.read(self.wire.ask("PATCH", f"/api/v1/groups/{in_path(name)}", body=body).json())
+        return Group.read(self.wire.told("PATCH", f"/api/v1/groups/{in_path(name)}", body=body))
 
     def set_quota(
         self,
@@ -96,12 +97,12 @@ class People:
         `{"nvidia": 8, "memory": None}`."""
         given = {"limits": dict(limits) if limits else None, "guarantees": dict(guarantees) if guarantees else None}
         body = _given({**given, "user": user})
-        return Group.read(self.wire.ask("PUT", f"/api/v1/groups/{in_path(group)}/quota", body=body).json())
+        return Group.read(self.wire.told("PUT", f"/api/v1/groups/{in_path(group)}/quota", body=body))
 
     def merge_group(self, source: str, into: str, *, preview: bool = False) -> Merge:
         """One group becomes part of another. `preview` only tells what would happen."""
         body = {"into": into, "preview": preview}
-        return Merge.read(self.wire.ask("POST", f"/api/v1/groups/{in_path(source)}/merge", body=body).json())
+        return Merge.read(self.wire.told("POST", f"/api/v1/groups/{in_path(source)}/merge", body=body))
 
     def set_member(self, group: str, user: str, role: str = "member") -> None:
         path = f"/api/v1/groups/{in_path(group)}/members/{in_path(user)}"
@@ -124,7 +125,7 @@ class People:
     ) -> Token:
         """The secret is in the answer's `token`, this once."""
         body = _given({"name": name, "scope": scope, "days": days, "user": user})
-        return Token.read(self.wire.ask("POST", "/api/v1/tokens", body=body).json())
+        return Token.read(self.wire.told("POST", "/api/v1/tokens", body=body))
 
     def remove_token(self, id: str) -> None:
         self.wire.ask("DELETE", f"/api/v1/tokens/{in_path(id)}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from gpuyard.domain.reasons import NEVER_STARTS as NEVER
+from gpuyard.sdk.answers import odd_answer
 
 NEVER_STARTS = frozenset(code.value for code in NEVER)
 
@@ -31,6 +32,8 @@ class Told:
     @classmethod
     def read(cls, data: Mapping[str, Any], **ours: Any) -> Self:
         """From what was sent; `ours` are fields the server knows nothing of."""
+        if not isinstance(data, Mapping):
+            raise odd_answer()
         known = {f.name for f in fields(cls)} - {"raw"} - ours.keys()
         values = {key: value for key, value in data.items() if key in known and value is not None}
         for key, part in cls.parts.items():

@@ -32,7 +32,7 @@ class Rules:
 
     def change_policy(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Set some values: `{"order.half_life": "3d"}`. Tells what `changed`."""
-        return dict(self.wire.ask("PATCH", PATH, body={"set": dict(changes)}).json())
+        return dict(self.wire.told("PATCH", PATH, body={"set": dict(changes)}))
 
     def try_policy(
         self, document: Document | None = None, *, changes: Mapping[str, Any] | None = None
@@ -45,4 +45,4 @@ class Rules:
         is_text = isinstance(document, bytes)
         content = document if isinstance(document, bytes) else json.dumps(dict(document)).encode()
         headers = {"Content-Type": "application/yaml" if is_text else "application/json"}
-        return dict(self.wire.ask(method, path, content=content, headers=headers).json())
+        return dict(self.wire.told(method, path, content=content, headers=headers))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from gpuyard.domain.reasons import Code
+from gpuyard.sdk.answers import read_answer
 from gpuyard.sdk.errors import ServerUnreachable, YardApiError
 from gpuyard.sdk.results import Gateway, SshKey
 from gpuyard.sdk.wire import Wire, in_path, trust_of
@@ -36,7 +37,7 @@ class WaysIn:
     def add_key(self, public_key: str, *, name: str | None = None) -> SshKey:
         """`public_key` is the line of a file like `~/.ssh/id_ed25519.pub`."""
         body = {"public_key": public_key} | ({"name": name} if name else {})
-        return SshKey.read(self.wire.ask("POST", "/api/v1/keys", body=body).json())
+        return SshKey.read(self.wire.told("POST", "/api/v1/keys", body=body))
 
     def remove_key(self, id: str) -> None:
         self.wire.ask("DELETE", f"/api/v1/keys/{in_path(id)}")
@@ -47,7 +48,7 @@ class WaysIn:
         while True:
             try:
                 answer = self.wire.ask("POST", f"/api/v1/workloads/{in_path(ref)}/open", body={"what": what})
-                return str(answer.json()["url"])
+                return str(read_answer(answer.content)["url"])
             except YardApiError as refusal:
                 if refusal.code != Code.GATEWAY_AWAY.value or time.monotonic() > until:
                     raise

@@ -22,6 +22,7 @@ from urllib.parse import quote
 import httpx2
 
 from gpuyard.sdk.address import split_address
+from gpuyard.sdk.answers import read_answer
 from gpuyard.sdk.errors import BadInput, NotAllowed, Problem, ServerUnreachable, YardApiError, kind_of_error
 from gpuyard.sdk.finding import Door, found_again
 from gpuyard.sdk.peers import Stranger, stranger_told
@@ -82,7 +83,11 @@ class Wire:
             http.close()
 
     def get(self, path: str, *, patience: Patience = NO_PATIENCE, **params: Any) -> Any:
-        return self.ask("GET", path, params=params, patience=patience).json()
+        return self.told("GET", path, params=params, patience=patience)
+
+    def told(self, method: str, path: str, **more: Any) -> Any:
+        """What the answer holds, as `ask` gets it."""
+        return read_answer(self.ask(method, path, **more).content)
 
     def ask(
         self,

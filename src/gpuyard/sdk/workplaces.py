@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from gpuyard.sdk.answers import read_answer
 from gpuyard.sdk.errors import NotFound
 from gpuyard.sdk.results import Event, Told
 from gpuyard.sdk.wire import Patience, Wire, in_path
@@ -95,7 +96,7 @@ class Env(Told):
     def preview(self, set: Mapping[str, Any] | None = None, *, timer: str | None = None) -> EnvPreview:
         """Whether it could ever start with this. Nothing is changed."""
         path, body = f"/api/v1/envs/{in_path(self.id)}/preview", {"set": dict(set or {}), "timer": timer}
-        return EnvPreview.read(self.client.wire.ask("POST", path, body=body).json())
+        return EnvPreview.read(self.client.wire.told("POST", path, body=body))
 
     def restart(self, set: Mapping[str, Any] | None = None, *, timer: str | None = None, force: bool = False) -> Env:
         """Have it stopped, and started again when it has stopped, perhaps asking for something else; `wait` waits for
@@ -145,7 +146,7 @@ class Env(Told):
 
     def _ask(self, method: str, verb: str, body: Any) -> Env:
         path = f"/api/v1/envs/{in_path(self.id)}{verb}"
-        return Env.of(self.client, self.client.wire.ask(method, path, body=body).json())
+        return Env.of(self.client, self.client.wire.told(method, path, body=body))
 
 
 class Workplaces:
@@ -162,7 +163,7 @@ class Workplaces:
         headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
         content, patience = json.dumps({"name": name, **asked}).encode(), Patience(self.submit_patience_seconds)
         answer = self.wire.ask("POST", "/api/v1/envs", content=content, headers=headers, patience=patience)
-        return Env.of(self, answer.json())
+        return Env.of(self, read_answer(answer.content))
 
     def envs(self: Client, *, everyone: bool = False) -> list[Env]:  # type: ignore[misc]
         """One's own that were not removed, or all that one may see."""
