@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -10,12 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.engines.containers import UID, ContainerYard
-from tests.engines.places import replica
+from tests.engines.containers import UID, ContainerYard, Podman
+from tests.engines.places import replica, wait_for
 
 from gpuyard.domain.errors import EngineError
 from gpuyard.domain.people import BLOCK
 from gpuyard.domain.workload import Life, Mount
+from gpuyard.engines.container.client import about
+from gpuyard.engines.container.finding import find_engine
 
 OTHER = UID + BLOCK
 
@@ -80,6 +84,32 @@ def test_a_file_handed_over_in_the_groups_folder_keeps_its_owner(container_yard:
 )
 def test_what_would_widen_ones_rights_is_refused(container_yard: ContainerYard, attempt: str) -> None:
     seen, log = container_yard.run(attempt, replica())
+    assert seen.exit_code not in (0, None), log
+
+
+@pytest.fixture
+def machines_own(tmp_path: Path, podman: Podman) -> Iterator[ContainerYard]:
+    """On a podman that an admin has started, with settings that are not ours."""
+    settings, socket = tmp_path / "containers.conf", f"{Path(podman.socket).parent}/machine.sock"
+    written = Path(podman.environment()["CONTAINERS_CONF"]).read_text().splitlines()
+    settings.write_text("\n".join(line for line in written if "seccomp" not in line))
+    environment = os.environ | podman.environment() | {"CONTAINERS_CONF": str(settings)}
+    command = [podman.program, "system", "service", "--time=0", f"unix://{socket}"]
+    with subprocess.Popen(command, env=environment) as service:
+        try:
+            wait_for(lambda: about(socket) is not None, "its first word")
+            host = copy.copy(podman)
+            host.socket, host.facts = socket, find_engine(tmp_path / "data", socket).facts
+            yard = ContainerYard(host, tmp_path / "data")
+            yield yard
+            yard.close()
+        finally:
+            service.terminate()
+
+
+@pytest.mark.parametrize("attempt", ["unshare -U true", "unshare -n true"])
+def test_nor_are_they_on_a_podman_with_settings_of_its_own(machines_own: ContainerYard, attempt: str) -> None:
+    seen, log = machines_own.run(attempt, replica())
     assert seen.exit_code not in (0, None), log
 
 

@@ -56,6 +56,7 @@ class EngineFacts:
     cdi_devices: bool = False  # it takes cards by their CDI names, and this machine has names for NVIDIA's
     most_files: int = 1024  # its own hard limits: a container cannot have more
     most_processes: int = 1024
+    seccomp: str = ""  # the file of kernel calls that is sent with every container; empty: the engine has its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def _host_config(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
         ],
         "CapDrop": ["ALL"],
         "CapAdd": list(CAPABILITIES) if has_block(plan.request, engine) else [],
-        "SecurityOpt": ["no-new-privileges"],
+        "SecurityOpt": ["no-new-privileges", *([f"seccomp={engine.seccomp}"] if engine.seccomp else [])],
         "Mounts": [_mount(source) for source in plan.sources],
         "NetworkMode": "host" if plan.network is None else plan.network,
         "LogConfig": _log_config(engine),

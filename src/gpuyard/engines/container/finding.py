@@ -8,13 +8,13 @@ import re
 import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gpuyard.engines.container.client import EngineClient, about
 from gpuyard.engines.container.creating import EngineFacts
-from gpuyard.engines.container.service import OwnService
+from gpuyard.engines.container.service import HOME, PROFILES, OwnService, keep_seccomp
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def find_engine(data: Path, asked_for: str = "", insecure_registries: Sequence[s
         if problem:
             problems.append(f"the container engine on {path} {problem}")
         elif said is not None:
-            return _take(said, path)
+            return _take(said, path, data)
     if asked_for:
         raise NoEngine(problems[0] if problems else f"no container engine answers on {asked_for}")
     if not has_podman:
@@ -73,8 +73,15 @@ def unfit(said: Mapping[str, Any]) -> str:
     return ""
 
 
-def _take(said: Mapping[str, Any], path: str) -> FoundEngine:
+def _take(said: Mapping[str, Any], path: str, data: Path) -> FoundEngine:
+    """Docker lets nobody without rights make namespaces; podman does, for containers in containers."""
     facts = facts_of(said, path)
+    if facts.is_podman:
+        profile = keep_seccomp(data / HOME)
+        if profile is None:
+            where = " or ".join(map(str, PROFILES))
+            raise NoEngine(f"the podman on {path} comes without a list of kernel calls to be tightened ({where})")
+        facts = replace(facts, seccomp=str(profile))
     if not facts.is_podman and not said.get("LiveRestoreEnabled"):
         log.warning('docker ends all work when it is restarted, unless its daemon.json says "live-restore": true')
     return FoundEngine(EngineClient(path), facts)

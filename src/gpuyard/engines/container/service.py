@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from gpuyard.engines.container import names, seccomp
 from gpuyard.engines.process.supervision import processes
@@ -25,9 +24,10 @@ from gpuyard.engines.process.supervision import processes
 log = logging.getLogger(__name__)
 
 RUN = Path("/run")
+HOME = "containers"  # in the data folder
 _START_SECONDS, _END_SECONDS = 20.0, 2.0
 _HANGS_SECONDS = 20.0  # so long it may be silent before it is replaced; its containers do not notice
-_PROFILES = (Path("/etc/containers/seccomp.json"), Path("/usr/share/containers/seccomp.json"))
+PROFILES = (Path("/etc/containers/seccomp.json"), Path("/usr/share/containers/seccomp.json"))
 _RUNTIMES = ("crun", "runc")
 
 
@@ -35,7 +35,7 @@ class OwnService:
     """Everything about it is in files, so that the next server finds the one that is running."""
 
     def __init__(self, data: Path, *, run: Path = RUN, insecure_registries: Sequence[str] = ()) -> None:
-        self._home = data / "containers"
+        self._home = data / HOME
         self._run = run / f"gpuyard-{names.mark_of(str(data.resolve()))}"
         self._insecure = tuple(insecure_registries)
         self._lock = threading.Lock()
@@ -128,9 +128,7 @@ class OwnService:
     def _write_settings(self) -> None:
         self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
         runtime = next((name for name in _RUNTIMES if shutil.which(name)), "")
-        profile = _seccomp_profile()
-        if profile is not None:
-            _write(self._home / "seccomp.json", json.dumps(seccomp.tightened(profile)))
+        profile = keep_seccomp(self._home)
         own_conf = _containers_conf(self._home, self._run, runtime, has_profile=profile is not None)
         _write(self._home / "containers.conf", own_conf)
         _write(self._home / "storage.conf", _storage_conf(self._home, self._run))
@@ -144,12 +142,14 @@ def _proxies() -> dict[str, str]:
     return {name: os.environ[name] for name in known if name in os.environ}
 
 
-def _seccomp_profile() -> dict[str, Any] | None:
-    """The list that podman brings with it."""
-    for path in _PROFILES:
+def keep_seccomp(home: Path) -> Path | None:
+    """The list of kernel calls that podman brings with it, tightened. None where it brings none."""
+    for path in PROFILES:
         if path.exists():
-            profile: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return profile
+            kept = home / "seccomp.json"
+            home.mkdir(mode=0o711, parents=True, exist_ok=True)
+            _write(kept, json.dumps(seccomp.tightened(json.loads(path.read_text(encoding="utf-8")))))
+            return kept
     return None
 
 
