@@ -162,6 +162,34 @@ def test_a_lead_reads_neither_variables_nor_the_shipped_folder_of_a_member(fresh
             assert "hush" in whom.get(f"/api/v1/workloads/{with_roles}/file").text
 
 
+def test_who_is_let_go_from_a_group_runs_nothing_there_until_they_are_back(fresh: Yard) -> None:
+    """What runs would keep the group's folder open, and a paused job would open it once more."""
+    fresh.group("crew2")
+    fresh.group("other")
+    lead = fresh.person("lea", role="lead", group="crew2")
+    with fresh.person("mel", group="crew2") as mel, fresh.owner as admin, lead:
+        assert admin.put("/api/v1/groups/other/members/mel").status_code == 200
+        job = mel.post("/api/v1/workloads", json={**JOB, "group": "crew2"}).json()["id"]
+        elsewhere = mel.post("/api/v1/workloads", json={**JOB, "group": "other"}).json()["id"]
+        of_lead = lead.post("/api/v1/workloads", json={**JOB, "group": "crew2"}).json()["id"]
+        env = mel.post("/api/v1/envs", json={"name": "mine", "group": "crew2"}).json()["id"]
+        assert lead.delete("/api/v1/groups/crew2/members/mel").status_code == 200
+        wanted = {id: fresh.workload(id).wanted.value for id in (job, env, elsewhere, of_lead)}
+        assert wanted == {job: "pause", env: "pause", elsewhere: "run", of_lead: "run"}
+        line = next(e for e in admin.get("/api/v1/audit").json()["items"] if e["facts"].get("paused"))
+        assert sorted(line["facts"]["paused"]) == sorted([job, env])
+        fresh.step(env, PauseAsked("lea"))
+        assert mel.post(f"/api/v1/envs/{env}/restart").status_code == 403
+        for path in (f"workloads/{job}/resume", f"workloads/{env}/resume", f"envs/{env}/start"):
+            for who in (mel, lead, admin):
+                refused = who.post(f"/api/v1/{path}")
+                assert refused.json()["error"]["code"] == "refused.owner_left_group", (path, refused.text)
+        assert mel.post(f"/api/v1/workloads/{job}/rerun", json={"set": {"group": "other"}}).status_code == 201
+        assert admin.put("/api/v1/groups/crew2/members/mel").status_code == 200
+        assert mel.post(f"/api/v1/workloads/{job}/resume").status_code == 200
+        assert mel.post(f"/api/v1/envs/{env}/start").status_code == 200
+
+
 def test_a_job_without_a_group_goes_to_the_only_one(server: Yard) -> None:
     server.group("solo")
     with server.person("sole", group="solo") as sole:

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit, rights
 from gpuyard.access.rights import Action
-from gpuyard.api import entering, env_models, models, previewing, submitting, views
+from gpuyard.api import entering, env_models, leaving, models, previewing, submitting, views
 from gpuyard.api.finding import find_workload, glasses, visibility
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.workloads import KEY_HEADER, IdempotencyKey
@@ -149,6 +149,7 @@ def start(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = None
             return _answer_in(conn, caller, env)
         if env.state is not State.PAUSED:
             raise Conflict(because(Code.WRONG_STATE, action="start", state=env.state.value, id=ref, name=env.spec.name))
+        leaving.require_seat(conn, env)
         wish = _anew(caller, env, asked.set, timer)
         _start(caller, conn, env, wish)
         audit.record(conn, caller.actor, "env.start", env.id, caller.now, facts={"changes": wish.changes})
@@ -167,6 +168,7 @@ def restart(caller: Controlling, ref: Ref, asked: env_models.StartIn | None = No
         env = find_env(caller, conn, ref, Action.CONTROL_WORKLOAD)
         if env.wanted is Wanted.STOP:
             raise Conflict(because(Code.WRONG_STATE, action="restart", state="stopping", id=ref, name=env.spec.name))
+        leaving.require_seat(conn, env)
         wish = _anew(caller, env, asked.set, timer)
         if env.state is State.PAUSED:
             _start(caller, conn, env, wish)

@@ -9,7 +9,7 @@ from fastapi import Path
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action, InGroup, Limit, Person, Refused, Seat
-from gpuyard.api import models, policies, quotas
+from gpuyard.api import leaving, models, policies, quotas
 from gpuyard.api.guard import Caller, Doors, needs
 from gpuyard.api.quotas import Ledger
 from gpuyard.api.users import LIVE_STATES, find_user
@@ -123,9 +123,11 @@ def _set_seat(caller: Caller, name: str, user_name: str, role: Role | None) -> m
         _require_seat(caller, Seat(name, user, now, role))
         if role is None and not people.remove_member(conn, name, user_name):
             raise NotFound(because(Code.NOT_FOUND, what="user", name=user_name))
-        if role is not None:
+        facts: dict[str, Any] = {"user": user_name, "role": role.value if role else ""}
+        if role is None:
+            facts["paused"] = leaving.pause_work(conn, user_name, name, caller.actor.name, caller.now)
+        else:
             people.set_member(conn, name, user_name, role)
-        facts = {"user": user_name, "role": role.value if role else ""}
         audit.record(conn, caller.actor, Action.SET_MEMBER, name, caller.now, facts=facts)
         shown = _group_out(conn, group, Ledger())
     caller.parts.access.forget()

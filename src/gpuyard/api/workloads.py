@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard.access import audit
 from gpuyard.access.rights import Action
-from gpuyard.api import models, submitting, usage_models, views
+from gpuyard.api import leaving, models, submitting, usage_models, views
 from gpuyard.api.bringing import Taken, bring
 from gpuyard.api.finding import find_workload, glasses, require_attempt, visibility
 from gpuyard.api.guard import Caller, Doors, needs
@@ -325,6 +325,8 @@ def _wish(caller: Caller, ref: str, verb: str, wanted: Wanted) -> models.Answere
         has_ended = workload.state in ENDED
         place = workplaces.get(conn, workload.id) if workload.spec.kind is Kind.ENV else None
         if not has_ended and (workload.wanted is not wanted or (place is not None and place.restarting)):
+            if wanted is Wanted.RUN:
+                leaving.require_seat(conn, workload)
             if workload.spec.kind is Kind.ENV and wanted is Wanted.RUN:
                 rows.amend(conn, workload, workload.spec, [], asked_at=caller.now)
             rows.want(conn, workload.id, wanted, caller.actor.name, caller.now)

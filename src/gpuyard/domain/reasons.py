@@ -158,6 +158,7 @@ class Code(StrEnum):
     NOT_ALLOWED = "refused.not_allowed"  # action, whom
     OWNERS_ALONE = "refused.owners_alone"  # owner, keys
     OWNERS_BELONGINGS = "refused.owners_belongings"  # owner
+    OWNER_LEFT_GROUP = "refused.owner_left_group"  # owner, group, name
     LOGIN_NEEDED = "refused.login_needed"  # (none)
     WRONG_PASSWORD = "refused.wrong_password"  # (none)  # noqa: S105
     PASSWORD_CHANGE_NEEDED = "refused.password_change_needed"  # (none)  # noqa: S105

@@ -183,6 +183,10 @@ SENTENCES: Mapping[Code, Template] = {
         "This job has variables or a shipped folder, and those are its owner's[ ({owner})]. Ask them to run it again "
         "or to give you its file."
     ),
+    Code.OWNER_LEFT_GROUP: (
+        "Its owner[, {owner},] is not in the group[ {group}] any more, so it does not start there. An admin can bring "
+        "them back; or run it once more in another group: `yard rerun[ {name}] --set group=...`."
+    ),
     Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
     Code.WRONG_PASSWORD: "Name or password is wrong.",
     Code.PASSWORD_CHANGE_NEEDED: (

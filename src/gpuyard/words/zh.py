@@ -155,6 +155,10 @@ SENTENCES: Mapping[Code, Template] = {
         "这个任务带有环境变量或上传的目录，它们属于任务所有者[（{owner}）]。请让所有者重新运行，"
         "或向所有者索取任务文件。"
     ),
+    Code.OWNER_LEFT_GROUP: (
+        "所有者[ {owner} ]已不在用户组[ {group} ]中，因此不能在该组启动。请管理员将其重新加入，"
+        "或在其他组中重新运行：`yard rerun[ {name}] --set group=...`。"
+    ),
     Code.LOGIN_NEEDED: "请先登录：`yard login URL`，或设置 YARD_TOKEN。",
     Code.WRONG_PASSWORD: "用户名或密码不对。",
     Code.PASSWORD_CHANGE_NEEDED: (
