@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -42,6 +43,8 @@ def a_page(browser: Browser, platform: Platform, admin: bool = True) -> Iterator
         answer = context.request.post("/api/v1/login", data={"name": NAME, "password": PASSWORD})
         if not answer.ok:
             raise RuntimeError(answer.text())
+        key, origin = json.dumps(answer.json()["session_key"]), json.dumps(url(platform))
+        context.add_init_script(f"if (location.origin === {origin}) localStorage.setItem('yard.session', {key})")
         yield context.new_page()
     finally:
         context.close()

@@ -359,8 +359,8 @@ def test_someone_who_is_put_out_hears_no_more(fresh: Yard) -> None:
 def test_logging_out_ends_the_session_streams(fresh: Yard) -> None:
     fresh.person("lia")
     with fresh.client() as browser:
-        csrf = browser.post("/api/v1/login", json={"name": "lia", "password": PASSWORD}).json()["csrf"]
-        browser.headers["X-CSRF-Token"] = csrf
+        told = browser.post("/api/v1/login", json={"name": "lia", "password": PASSWORD}).json()
+        browser.headers["X-Session-Key"] = told["session_key"]
         id = started(fresh, browser)
         with following(browser, id) as events:
             browser.post("/api/v1/logout")

@@ -45,4 +45,4 @@ def test_a_half_filled_form_survives_the_death_of_the_server(
     expect(page.locator("#env-memory")).to_have_value("1")
     page.get_by_role("button", name=re.compile(say("^Create$", r"^创\s?建$"))).click()
     expect(page.locator("h1 .state")).to_have_text(say("running", "运行中"))
-    yard.good("env", "rm", "--yes", page.evaluate("fetch('/api/v1/envs').then(a => a.json()).then(a => a.items[0].id)"))
+    yard.good("env", "rm", "--yes", visit.ask("/api/v1/envs")["items"][0]["id"])

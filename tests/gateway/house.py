@@ -29,6 +29,7 @@ from gpuyard.access.actors import Actor
 from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import Passwords
 from gpuyard.access.service import Access, AccessRules, Credentials
+from gpuyard.access.sessions import Secrets
 from gpuyard.domain.doorways import Visit
 from gpuyard.domain.errors import NotFound, Unavailable
 from gpuyard.domain.people import Group, Membership, Role, User
@@ -172,7 +173,7 @@ class House:
 
     # --- ways in ----------------------------------------------------------------------------------------------------
 
-    def log_in(self, name: str) -> tuple[Actor, str]:
+    def log_in(self, name: str) -> tuple[Actor, Secrets]:
         return self.context.access.log_in(name, PASSWORD, "127.0.0.1")
 
     def owner_of_everything(self) -> Actor:

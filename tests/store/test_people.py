@@ -95,7 +95,7 @@ def test_removing_a_user_removes_what_proves_and_limits_it(house: Database) -> N
     with house.write() as conn:
         people.set_quota(conn, Quota("vision", "nvidia", 1000, "ann"))
         logins.add_token(conn, TokenRow("t1", "h1", "ann", "laptop", "write", 1.0))
-        logins.add_session(conn, SessionRow("s1", "ann", "csrf", 1.0, 9.0))
+        logins.add_session(conn, SessionRow("s1", "ann", "k1", 1.0, 9.0))
         people.remove_user(conn, "ann")
     with house.read() as conn:
         assert people.members(conn, "vision") == [("bob", Role.MEMBER)]

@@ -9,7 +9,7 @@ from tests.draw import a_job
 
 from gpuyard.domain.people import Group, Quota
 from gpuyard.domain.workload import Attempt
-from gpuyard.store import logins, people, workloads
+from gpuyard.store import gates, logins, people, workloads
 from gpuyard.store.database import Database, parse_url
 from gpuyard.store.migrate import migrate, revision_of
 from gpuyard.store.migrations import NEWEST
@@ -88,3 +88,31 @@ def test_attempts_of_the_eighth_schema_add_up_what_earlier_ones_held_and_saved(e
         first, second, third = workloads.attempts(conn, "job0000001")
         assert (first.served_before, second.served_before, third.served_before) == (0.0, 12.0, 17.0)
         assert (first.kept_before, second.kept_before, third.kept_before) == (0.0, 5.0, 5.0)
+
+
+def test_sessions_of_the_tenth_schema_end_with_the_ways_in_they_opened_and_tokens_stay(empty_database_url: str) -> None:
+    url = parse_url(empty_database_url)
+    with closing(Database(url, lock_seconds=15.0, patience_seconds=30.0)) as old, old.exclusive() as conn:
+        migrate(conn, "0010")
+        no, yes = ("false", "true") if old.dialect == "postgresql" else ("0", "1")
+        conn.exec_driver_sql(USER.format(no=no, yes=yes))
+        conn.exec_driver_sql(TOKEN.replace(")", ", NULL)"))
+        conn.exec_driver_sql("INSERT INTO sessions VALUES ('s1', 'ann', 'csrf', 1.0, 9.0)")
+        for table in ("gate_codes", "gate_sessions"):
+            for secret, parent in (("g1", "session:s1"), ("g2", "token:t1"), ("g3", "owner")):
+                row = f"'{secret}', 'ann', '', '', '{parent}', 1.0, 9.0"
+                conn.exec_driver_sql(f"INSERT INTO {table} VALUES ({row})")
+    with closing(Database.open(empty_database_url)) as database:
+        with database.read() as conn:
+            assert logins.session_by_hash(conn, "s1") is None
+            assert gates.session_by_hash(conn, "g1") is None
+            assert gates.session_by_hash(conn, "g2") is not None
+            assert gates.session_by_hash(conn, "g3") is not None
+            assert logins.get_token(conn, "t1") is not None
+        with database.write() as conn:
+            assert [gates.take_code(conn, secret, 2.0) is None for secret in ("g1", "g2")] == [True, False]
+            session = logins.SessionRow("s2", "ann", "k2", 1.0, 9.0)
+            logins.add_session(conn, session)
+            assert logins.session_by_hash(conn, "s2") == session
+            people.remove_user(conn, "ann")
+            assert logins.session_by_hash(conn, "s2") is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from gpuyard.domain.people import User
@@ -40,7 +40,6 @@ class Actor:
     address: str = ""
     expires_at: float | None = None  # of the token or session; None: it does not run out
     session_hash: str = ""
-    csrf: str = field(default="", repr=False)  # what a session must send along with every change
 
     @property
     def name(self) -> str:

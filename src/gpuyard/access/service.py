@@ -13,6 +13,7 @@ from gpuyard.access.memory import RecentActors
 from gpuyard.access.owner import OwnerSecret
 from gpuyard.access.passwords import MOST_LENGTH, Passwords, check_strength, make_one_time_password
 from gpuyard.access.rights import Action, Refused
+from gpuyard.access.sessions import Secrets
 from gpuyard.domain.errors import BadInput, LoginNeeded
 from gpuyard.domain.people import NAME_RULE, Group, Membership, Role, User
 from gpuyard.domain.reasons import Code, because
@@ -43,6 +44,7 @@ class Credentials:
     bearer: str | None = field(repr=False)
     cookie: str | None = field(repr=False)
     address: str
+    session_key: str = field(default="", repr=False)  # goes with the cookie, which alone is worth nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class Access:
         return self._at(actor, credentials) if actor else None
 
     def authenticate(self, credentials: Credentials) -> Actor:
+        if credentials.bearer is None and credentials.cookie and not credentials.session_key:
+            raise LoginNeeded(because(Code.COOKIE_ALONE))
         key, now, generation = _key(credentials), self._clock(), self._recent.generation
         actor = self._recognise(credentials, now) if key else None
         if actor is None or not actor.user.active:
@@ -128,7 +132,7 @@ class Access:
     def _recognise(self, credentials: Credentials, now: float) -> Actor | None:
         with self._database.read() as conn:
             if credentials.bearer is None:
-                return self._by_cookie(conn, credentials.cookie or "", now)
+                return self._by_session(conn, Secrets(credentials.cookie or "", credentials.session_key), now)
             if self._owner is not None and self._owner.is_it(credentials.bearer):
                 return self._as_owner(conn)
             return self._by_token(conn, credentials.bearer, now)
@@ -148,21 +152,18 @@ class Access:
             return None
         return Actor(user, Scope(token.scope), Via.TOKEN, token_id=token.id, expires_at=token.expires_at)
 
-    def _by_cookie(self, conn: Connection, secret: str, now: float) -> Actor | None:
-        session = logins.session_by_hash(conn, tokens.hash_secret(secret))
-        if session is None or now >= session.expires_at:
+    def _by_session(self, conn: Connection, both: Secrets, now: float) -> Actor | None:
+        session = sessions.find(conn, both, now)
+        user = people.get_user(conn, session.user) if session is not None else None
+        if session is None or user is None:
             return None
-        user = people.get_user(conn, session.user)
-        if user is None:
-            return None
-        expires_at, csrf = session.expires_at, session.csrf
-        kept = session.secret_hash
-        return Actor(user, Scope.ADMIN, Via.SESSION, expires_at=expires_at, session_hash=kept, csrf=csrf)
+        known = session.secret_hash
+        return Actor(user, Scope.ADMIN, Via.SESSION, expires_at=session.expires_at, session_hash=known)
 
     # --- in and out -----------------------------------------------------------------------------------------------
 
-    def log_in(self, name: str, password: str, address: str) -> tuple[Actor, str]:
-        """The actor and the new cookie."""
+    def log_in(self, name: str, password: str, address: str) -> tuple[Actor, Secrets]:
+        """The actor, and the new cookie with its key."""
         return self._begin_session(self.check_password(name, password, address), address, self._clock())
 
     def check_password(self, name: str, password: str, address: str) -> User:
@@ -213,9 +214,9 @@ class Access:
         check_strength(password, name)
         return self._passwords.hash(password)
 
-    def _begin_session(self, user: User, address: str, now: float) -> tuple[Actor, str]:
+    def _begin_session(self, user: User, address: str, now: float) -> tuple[Actor, Secrets]:
         with self._database.write() as conn:
-            session, secret = sessions.begin(conn, user.name, now, self.rules.session_seconds)
+            session, both = sessions.begin(conn, user.name, now, self.rules.session_seconds)
             actor = Actor(
                 user,
                 Scope.ADMIN,
@@ -223,10 +224,9 @@ class Access:
                 address=address,
                 expires_at=session.expires_at,
                 session_hash=session.secret_hash,
-                csrf=session.csrf,
             )
             audit.record(conn, actor, "session.begin", user.name, now)
-        return actor, secret
+        return actor, both
 
     def _count_try(self, name: str, address: str, now: float) -> None:
         self._tries.count(name[:MOST_LENGTH], address, now)
@@ -272,4 +272,6 @@ class Access:
 def _key(credentials: Credentials) -> str:
     if credentials.bearer is not None:
         return "bearer " + tokens.hash_secret(credentials.bearer) if credentials.bearer else ""
-    return "cookie " + tokens.hash_secret(credentials.cookie) if credentials.cookie else ""
+    if not credentials.cookie or not credentials.session_key:
+        return ""
+    return f"session {tokens.hash_secret(credentials.cookie)} {tokens.hash_secret(credentials.session_key)}"

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from gpuyard.api.guard import COOKIE, OPEN_TO_ALL
+from gpuyard.api.guard import COOKIE, KEY_HEADER, OPEN_TO_ALL
 from gpuyard.api.models import ErrorOut
 from gpuyard.dialects import native
 
@@ -56,6 +56,7 @@ def _add_schemas(schema: dict[str, Any]) -> None:
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+        "session_key": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
     }
 
 
@@ -67,4 +68,4 @@ def _complete(operation: dict[str, Any], *, is_open: bool) -> None:
             content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorOut"}}}
             responses.setdefault(status, {"description": about, "content": content})
     if not is_open:
-        operation["security"] = [{"token": []}, {"session": []}]
+        operation["security"] = [{"token": []}, {"session": [], "session_key": []}]

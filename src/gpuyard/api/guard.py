@@ -5,7 +5,6 @@ A route without a guard cannot be registered, unless it is listed here as open t
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,22 +16,20 @@ from starlette.concurrency import run_in_threadpool
 
 from gpuyard import words
 from gpuyard.access import rights
-from gpuyard.access.actors import Actor, Via
+from gpuyard.access.actors import Actor
 from gpuyard.access.rights import Action, Target
 from gpuyard.access.service import Credentials
 from gpuyard.api.crowd import Crowd
 from gpuyard.api.errors import language_of
-from gpuyard.api.front import SAFE_METHODS
 from gpuyard.api.parts import Parts
 from gpuyard.api.policies import Policies
 from gpuyard.api.simulated import SimulatedDevices
 from gpuyard.api.together import Together
-from gpuyard.domain.errors import NotAllowed
-from gpuyard.domain.reasons import Code, Reason, because
+from gpuyard.domain.reasons import Reason
 
 OPEN_TO_ALL = frozenset({"/healthz", "/api/v1/login", "/api/v1/openapi.json", "/api/v1/schema/job.json"})
 COOKIE, TLS_COOKIE = "yard_session", "__Host-yard_session"
-CSRF_HEADER = "x-csrf-token"
+KEY_HEADER = "x-session-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,6 @@ class Guard:
         if actor is None:
             actor = await run_in_threadpool(parts.access.authenticate, credentials)
         request.scope["yard.actor"] = actor
-        _check_csrf(request, actor)
         rights.require(actor, self.action)
         shared = request.app.state
         language, own = language_of(request), (shared.simulated, shared.together, shared.crowd, shared.policies)
@@ -93,6 +89,7 @@ def credentials_of(request: Request, tls: bool) -> Credentials:
         bearer=bearer.strip() if scheme.lower() == "bearer" else None,
         cookie=request.cookies.get(cookie_name(tls)),
         address=address_of(request),
+        session_key=request.headers.get(KEY_HEADER, ""),
     )
 
 
@@ -103,14 +100,6 @@ def cookie_name(tls: bool) -> str:
 def address_of(request: Request) -> str:
     """The peer of the connection. What a header claims about it is not believed."""
     return request.client.host if request.client else ""
-
-
-def _check_csrf(request: Request, actor: Actor) -> None:
-    if actor.via is not Via.SESSION or request.method in SAFE_METHODS:
-        return
-    given = request.headers.get(CSRF_HEADER, "")
-    if not hmac.compare_digest(given.encode(), actor.csrf.encode()):
-        raise NotAllowed(because(Code.BAD_CSRF))
 
 
 class Doors(APIRouter):

@@ -382,7 +382,7 @@ class UserOut(Out):
 
 class LoginOut(Out):
     user: UserOut
-    csrf: str = Field(description="send it as X-CSRF-Token with everything that changes something")
+    session_key: str = Field(description="send it as X-Session-Key with every request, beside the cookie")
     must_change_password: bool
 
 
@@ -391,7 +391,6 @@ class WhoAmIOut(Out):
     role: Role = Field(description="what the user is: an admin, or the most in any group")
     scope: Scope = Field(description="how far this token or session reaches; it caps what the role allows")
     via: Via
-    csrf: str | None
     expires_at: Instant | None
     version: str
     engine: str = Field(description="what runs the work here: process, container or simulated")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Request, Response
 
@@ -12,24 +12,27 @@ from gpuyard.api.guard import Caller, Doors, address_of, cookie_name, needs
 from gpuyard.api.parts import Parts
 
 doors = Doors(prefix="/api/v1", tags=["session"])
+# No link from elsewhere needs it: a page of the console comes without, and asks by itself once it is there.
+SAME_SITE: Literal["strict"] = "strict"
 
 
 @doors.post("/login", response_model=models.LoginOut)
 def log_in(request: Request, response: Response, login: models.LoginIn) -> Any:
-    """Begin a session. The answer sets its cookie; `csrf` goes along with everything that changes something."""
+    """Begin a session. The answer sets its cookie and tells its key, which goes along with every request: a cookie
+    reaches all ports of this host, so alone it opens nothing. The key is told here and never again."""
     parts: Parts = request.app.state.parts
-    actor, secret = parts.access.log_in(login.name, login.password, address_of(request))
+    actor, both = parts.access.log_in(login.name, login.password, address_of(request))
     response.set_cookie(
         cookie_name(parts.tls),
-        secret,
+        both.cookie,
         max_age=int(parts.access.rules.session_seconds),
         path="/",
         secure=parts.tls,
         httponly=True,
-        samesite="lax",
+        samesite=SAME_SITE,
     )
     return models.LoginOut(
-        user=views.user_out(actor.user), csrf=actor.csrf, must_change_password=actor.user.must_change_password
+        user=views.user_out(actor.user), session_key=both.key, must_change_password=actor.user.must_change_password
     )
 
 
@@ -38,7 +41,7 @@ def log_out(caller: Annotated[Caller, needs(Action.LOG_OUT)], response: Response
     """End this session."""
     caller.parts.access.log_out(caller.actor)
     tls = caller.parts.tls
-    response.delete_cookie(cookie_name(tls), path="/", secure=tls, httponly=True, samesite="lax")
+    response.delete_cookie(cookie_name(tls), path="/", secure=tls, httponly=True, samesite=SAME_SITE)
     return models.Done()
 
 
@@ -50,7 +53,6 @@ def who_am_i(caller: Annotated[Caller, needs(Action.WHO_AM_I)]) -> Any:
         role=role_of(actor.user),
         scope=actor.scope,
         via=actor.via,
-        csrf=actor.csrf or None,
         expires_at=views.instant_or_none(actor.expires_at),
         version=caller.parts.version,
         engine=caller.parts.images.engine,

@@ -160,6 +160,7 @@ class Code(StrEnum):
     OWNERS_BELONGINGS = "refused.owners_belongings"  # owner
     OWNER_LEFT_GROUP = "refused.owner_left_group"  # owner, group, name
     LOGIN_NEEDED = "refused.login_needed"  # (none)
+    COOKIE_ALONE = "refused.cookie_alone"  # (none)
     WRONG_PASSWORD = "refused.wrong_password"  # (none)  # noqa: S105
     PASSWORD_CHANGE_NEEDED = "refused.password_change_needed"  # (none)  # noqa: S105
     WEAK_PASSWORD = "refused.weak_password"  # least  # noqa: S105

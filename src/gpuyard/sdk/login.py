@@ -34,18 +34,15 @@ class PasswordSession:
         answer = self._wire.ask("POST", "/api/v1/login", body={"name": name, "password": password})
         try:
             told = answer.json()
-            secret, must_change = str(told["csrf"]), bool(told["must_change_password"])
+            key, must_change = str(told["session_key"]), bool(told["must_change_password"])
         except (ValueError, KeyError, TypeError) as problem:  # a page of something else that has this address
             words = f"what answers at {self.url} is no gpuyard server"
             raise YardApiError("client.odd_answer", words, {"status": answer.status_code}, status=200) from problem
-        self._wire.always_send("X-CSRF-Token", secret)
+        self._wire.always_send("X-Session-Key", key)
         return must_change
 
     def change_password(self, old: str, new: str) -> None:
-        told = self._wire.ask("POST", "/api/v1/password", body={"old": old, "new": new}).json()
-        # A server that opens a fresh session with the new password tells its new secret.
-        if isinstance(told, dict) and told.get("csrf"):
-            self._wire.always_send("X-CSRF-Token", str(told["csrf"]))
+        self._wire.ask("POST", "/api/v1/password", body={"old": old, "new": new})
 
     def make_token(self, name: str, scope: str) -> Token:
         return Token.read(self._wire.ask("POST", "/api/v1/tokens", body={"name": name, "scope": scope}).json())

@@ -31,11 +31,11 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A browser's login as it is kept."""
+    """A browser's login as it is kept: what the cookie and what the key hash to."""
 
     secret_hash: str
     user: str
-    csrf: str
+    key_hash: str
     created_at: float
     expires_at: float
 
@@ -91,7 +91,7 @@ def add_session(conn: sa.Connection, session: SessionRow) -> None:
 
 def session_by_hash(conn: sa.Connection, secret_hash: str) -> SessionRow | None:
     row = conn.execute(sa.select(sessions).where(sessions.c.secret_hash == secret_hash)).first()
-    return SessionRow(row.secret_hash, row.user_name, row.csrf, row.created_at, row.expires_at) if row else None
+    return SessionRow(row.secret_hash, row.user_name, row.key_hash, row.created_at, row.expires_at) if row else None
 
 
 def extend_session(conn: sa.Connection, secret_hash: str, expires_at: float) -> None:

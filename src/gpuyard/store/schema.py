@@ -297,7 +297,7 @@ sessions = sa.Table(
     metadata,
     sa.Column("secret_hash", PlainText, primary_key=True),
     sa.Column("user_name", PlainText, sa.ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
-    sa.Column("csrf", PlainText, nullable=False),
+    sa.Column("key_hash", PlainText, nullable=False),
     sa.Column("created_at", Seconds, nullable=False),
     sa.Column("expires_at", Seconds, nullable=False),
 )

@@ -188,6 +188,7 @@ SENTENCES: Mapping[Code, Template] = {
         "them back; or run it once more in another group: `yard rerun[ {name}] --set group=...`."
     ),
     Code.LOGIN_NEEDED: "Please log in: `yard login URL`, or set YARD_TOKEN.",
+    Code.COOKIE_ALONE: "A cookie alone is no login. Reload the page and log in again; programs use a token.",
     Code.WRONG_PASSWORD: "Name or password is wrong.",
     Code.PASSWORD_CHANGE_NEEDED: (
         "You still have a one-time password. Choose your own first: `yard password`, or `yard login URL` where you "
@@ -201,7 +202,9 @@ SENTENCES: Mapping[Code, Template] = {
     Code.TOO_MANY_LIVE: (
         "You have too many workloads that have not ended[ (at most {limit})]. Wait until some end, or stop some."
     ),
-    Code.BAD_CSRF: "The page is out of date. Reload it and try again.",
+    Code.BAD_CSRF: (
+        "This was sent by a page that is not at the server's own address. Open the console there and try again."
+    ),
     Code.WRONG_STATE: _wrong_state,
     Code.IN_USE: "The {what:noun}[ {name}] is in use[ by {by}].",
     Code.NO_NUMBERS: "Every user and every group has system numbers of its own, and all {limit} are given out.",

@@ -160,6 +160,7 @@ SENTENCES: Mapping[Code, Template] = {
         "或在其他组中重新运行：`yard rerun[ {name}] --set group=...`。"
     ),
     Code.LOGIN_NEEDED: "请先登录：`yard login URL`，或设置 YARD_TOKEN。",
+    Code.COOKIE_ALONE: "只有 Cookie 不算登录。请刷新页面并重新登录；程序请使用令牌。",
     Code.WRONG_PASSWORD: "用户名或密码不对。",
     Code.PASSWORD_CHANGE_NEEDED: (
         "还在使用一次性密码，请先改成自己的密码：`yard password`；尚未登录时用 `yard login URL`。"
@@ -168,7 +169,7 @@ SENTENCES: Mapping[Code, Template] = {
     Code.SAME_PASSWORD: "新密码与现在的密码相同，请换一个。",
     Code.TOO_MANY_TRIES: "尝试次数太多，请[等 {seconds:seconds}]稍后再试。",
     Code.TOO_MANY_LIVE: "你未结束的任务太多了[（最多 {limit} 个）]。请等一些任务结束，或停掉一些。",
-    Code.BAD_CSRF: "页面已过期，请刷新后重试。",
+    Code.BAD_CSRF: "发出这个请求的页面不在服务器自己的地址上。请用服务器自己的地址打开控制台，然后重试。",
     Code.WRONG_STATE: _wrong_state,
     Code.IN_USE: "{what:noun}[ {name} ]正在被使用[（{by}）]。",
     Code.NO_NUMBERS: "每个用户和每个组都有自己的系统编号，{limit} 个已全部用完。",

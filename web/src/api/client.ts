@@ -2,6 +2,7 @@
 import createClient, { type Middleware } from "openapi-fetch";
 import { currentLanguage } from "@/words";
 import type { components, paths } from "./schema";
+import { sessionKey } from "./sessionKey";
 
 export type Schemas = components["schemas"];
 export type Problem = Schemas["ProblemOut"];
@@ -30,11 +31,6 @@ export function atItsField({ message, facts }: Pick<Problem, "message" | "facts"
 /** The server did not answer at all. */
 export class Unreachable extends Error {}
 
-let csrf = "";
-export function keepCsrf(token: string | null | undefined): void {
-  csrf = token ?? "";
-}
-
 type Listener = () => void;
 const whenLoggedOut = new Set<Listener>();
 export function onLoggedOut(listener: Listener): () => void {
@@ -47,14 +43,23 @@ const ASKS_FOR_PASSWORD: ReadonlySet<string> = new Set(["/api/v1/login", "/api/v
 
 const asks: Middleware = {
   onRequest({ request }) {
-    request.headers.set("Accept-Language", currentLanguage());
-    if (request.method !== "GET" && csrf) request.headers.set("X-CSRF-Token", csrf);
+    for (const [name, value] of Object.entries(sentAlong())) request.headers.set(name, value);
     return request;
   },
   onResponse({ response, schemaPath }) {
-    if (response.status === 401 && !ASKS_FOR_PASSWORD.has(schemaPath)) for (const told of whenLoggedOut) told();
+    if (!ASKS_FOR_PASSWORD.has(schemaPath)) noticeLoggedOut(response);
   },
 };
+
+/** The cookie goes by itself; without the key it is worth nothing. */
+function sentAlong(): Record<string, string> {
+  const key = sessionKey();
+  return { "Accept-Language": currentLanguage(), ...(key ? { "X-Session-Key": key } : {}) };
+}
+
+function noticeLoggedOut({ status }: Response): void {
+  if (status === 401) for (const told of whenLoggedOut) told();
+}
 
 export const api = createClient<paths>({ baseUrl: "", credentials: "same-origin" });
 api.use(asks);
@@ -75,6 +80,20 @@ export async function asked<T>(call: Promise<Answer<T>>): Promise<T> {
   }
   if (!answer.response.ok) throw refusalOf(answer.response.status, answer.error);
   return answer.data as T;
+}
+
+/** What is no JSON: bytes, files and streams. Links and pictures cannot send the key along, so they are not used for it. */
+export async function fetched(address: string, { accept = "*/*", signal }: { accept?: string; signal?: AbortSignal } = {}): Promise<Response> {
+  let answer: Response;
+  try {
+    const headers = { ...sentAlong(), Accept: accept };
+    answer = await fetch(address, { credentials: "same-origin", cache: "no-store", headers, ...(signal ? { signal } : {}) });
+  } catch (trouble) {
+    throw new Unreachable(String(trouble));
+  }
+  noticeLoggedOut(answer);
+  if (!answer.ok) throw refusalOf(answer.status, await answer.json().catch(() => undefined));
+  return answer;
 }
 
 export function refusalOf(status: number, body: unknown): Refusal {

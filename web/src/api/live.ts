@@ -1,5 +1,6 @@
 /** News from the server: one connection for all tabs of a browser, which heals itself and tells when it is down. */
 import type { Schemas } from "./client";
+import { EventStream, type Heard } from "./events";
 
 export interface News {
   workloads: string[];
@@ -18,7 +19,7 @@ const SLOWEST_RETRY_MS = 5_000;
 
 /** Connects, and connects again, for ever. Numbers of events let the server tell what was missed. */
 export class LiveConnection {
-  private source: EventSource | null = null;
+  private source: EventStream | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private tries = 0;
   private stopped = false;
@@ -38,35 +39,20 @@ export class LiveConnection {
   }
 
   private connect(): void {
-    const source = new EventSource("/api/v1/live");
-    this.source = source;
-    this.watch();
-    source.addEventListener("hello", (event) => {
-      const again = this.tries > 0;
-      this.tries = 0;
-      this.tell({ kind: "up", version: (JSON.parse(event.data) as { version: string }).version });
-      if (again) this.tell({ kind: "reload" });
-      this.watch();
-    });
-    source.addEventListener("changed", (event) => {
-      this.tell({ kind: "changed", news: JSON.parse(event.data) as News });
-      this.watch();
-    });
-    source.addEventListener("reload", () => this.tell({ kind: "reload" }));
-    source.addEventListener("error", () => this.lost());
+    this.source = new EventStream("/api/v1/live", { heard: (event) => this.hear(event), lost: () => this.lost() }, QUIET_MS);
   }
 
-  /** A connection that says nothing any more is lost, although nobody told us. */
-  private watch(): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      if (this.source?.readyState === EventSource.OPEN) this.watch();
-      else this.lost();
-    }, QUIET_MS);
+  private hear({ name, data }: Heard): void {
+    if (name === "hello") {
+      const again = this.tries > 0;
+      this.tries = 0;
+      this.tell({ kind: "up", version: (JSON.parse(data) as { version: string }).version });
+      if (again) this.tell({ kind: "reload" });
+    } else if (name === "changed") this.tell({ kind: "changed", news: JSON.parse(data) as News });
+    else if (name === "reload") this.tell({ kind: "reload" });
   }
 
   private lost(): void {
-    this.source?.close();
     this.source = null;
     if (this.stopped) return;
     if (this.tries > 0) this.tell({ kind: "down" });

@@ -1,7 +1,8 @@
 /** The way in. */
 import { Alert, Button, Form, Input, Select } from "antd";
 import { useState } from "react";
-import { api, asked, keepCsrf } from "@/api/client";
+import { api, asked } from "@/api/client";
+import { keepSessionKey } from "@/api/sessionKey";
 import { slow, troubleWords } from "@/look/parts";
 import { lookWords } from "@/look/words";
 import { type Language, useLanguage, useWords } from "@/words";
@@ -18,7 +19,7 @@ export default function LoginPage({ onLogin }: { onLogin: (password: string) => 
     setTrouble(null);
     try {
       const answer = await asked(api.POST("/api/v1/login", { body }));
-      keepCsrf(answer.csrf);
+      keepSessionKey(answer.session_key);
       onLogin(body.password);
     } catch (error) {
       setTrouble(error);

@@ -1,8 +1,9 @@
 /** Who is logged in. Pages below may count on it. */
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, lazy, type ReactNode, Suspense, useContext, useEffect, useMemo, useState } from "react";
-import { api, asked, keepCsrf, onLoggedOut, Refusal, type Schemas } from "@/api/client";
+import { api, asked, onLoggedOut, Refusal, type Schemas } from "@/api/client";
 import { NewsProvider } from "@/api/news";
+import { keepSessionKey, onOtherLogin, sessionKey } from "@/api/sessionKey";
 import { Trouble } from "@/look/parts";
 
 export type Who = Schemas["WhoAmIOut"];
@@ -25,10 +26,9 @@ const FirstPasswordPage = lazy(() => import("./FirstPasswordPage"));
 
 /** null: nobody is logged in. */
 async function whoAmI(): Promise<Who | null> {
+  if (!sessionKey()) return null;
   try {
-    const who = await asked(api.GET("/api/v1/whoami"));
-    keepCsrf(who.csrf);
-    return who;
+    return await asked(api.GET("/api/v1/whoami"));
   } catch (error) {
     if (error instanceof Refusal && error.status === 401) return null;
     throw error;
@@ -51,12 +51,14 @@ export function SessionGate({ children }: { children: ReactNode }) {
   const [given, setGiven] = useState(""); // typed a moment ago: whoever has to change it need not type it again
   const { data: who, error, refetch } = useQuery({ queryKey: ["who"], queryFn: () => whoIsHere(client), staleTime: Infinity, retry: 1 });
   useEffect(() => onLoggedOut(() => client.setQueryData(["who"], null)), [client]);
+  useEffect(() => onOtherLogin(() => void refetch()), [refetch]);
   const session = useMemo(
     () =>
       who && {
         who,
         logOut: async () => {
           await asked(api.POST("/api/v1/logout"));
+          keepSessionKey(null); // and so the other tabs hear of it
           client.clear();
           location.assign("/");
         },

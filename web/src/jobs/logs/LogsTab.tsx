@@ -3,7 +3,7 @@ import { DownloadOutlined, VerticalAlignBottomOutlined, VerticalAlignTopOutlined
 import { Button, Select, Tooltip } from "antd";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useSearchParams } from "react-router-dom";
-import { Trouble } from "@/look/parts";
+import { slow, Trouble, useTell } from "@/look/parts";
 import { useWords } from "@/words";
 import type { Detail } from "../detail/useJob";
 import { hasEnded } from "../wishes";
@@ -11,7 +11,7 @@ import { jobWords } from "../words";
 import { LogFeed } from "./feed";
 import { LogSearch } from "./LogSearch";
 import { LogView } from "./LogView";
-import { addressOf } from "./reading";
+import { download } from "./reading";
 
 const NAMED = 500; // replicas in the choice; of more, the first ones
 
@@ -63,7 +63,9 @@ function OneLog({ id, replica, attempt }: { id: string; replica: string; attempt
 function Opened({ feed, label }: { feed: LogFeed; label: string }) {
   const say = useWords(jobWords);
   useSyncExternalStore(feed.subscribe, feed.snapshot);
+  const tell = useTell();
   const box = useRef<HTMLDivElement>(null);
+  const [saving, setSaving] = useState(false);
   const [found, setFound] = useState<{ text: string; line: number | null }>({ text: "", line: null });
   const state = feed.following && feed.live ? "logLive" : feed.ended ? "logEnded" : "logPaused";
   const toStart = async () => {
@@ -74,6 +76,11 @@ function Opened({ feed, label }: { feed: LogFeed; label: string }) {
     await feed.toTheEnd();
     box.current?.scrollTo({ top: box.current.scrollHeight });
   };
+  const save = async () => {
+    setSaving(true);
+    await download(feed.which).catch(tell);
+    setSaving(false);
+  };
   return (
     <>
       <div className="log-tools">
@@ -81,7 +88,7 @@ function Opened({ feed, label }: { feed: LogFeed; label: string }) {
         <Button aria-pressed={feed.following} type={feed.following ? "primary" : "default"} onClick={() => (feed.following ? feed.follow(false) : void toEnd())}>{say(feed.following ? "following" : "follow")}</Button>
         <Tooltip title={say("toStart")}><Button icon={<VerticalAlignTopOutlined />} aria-label={say("toStart")} onClick={() => void toStart()} /></Tooltip>
         <Tooltip title={say("toEnd")}><Button icon={<VerticalAlignBottomOutlined />} aria-label={say("toEnd")} onClick={() => void toEnd()} /></Tooltip>
-        <Button icon={<DownloadOutlined />} href={addressOf(feed.which, "/download")} download>{say("download")}</Button>
+        <Button icon={<DownloadOutlined />} loading={slow(saving)} onClick={() => void save()}>{say("download")}</Button>
         <span className="quiet">{say("logLines", { n: feed.window.count })} · {say(state)}</span>
       </div>
       {feed.trouble !== null && <Trouble error={feed.trouble} again={() => void feed.older()} />}

@@ -1,4 +1,5 @@
 /** One log as it is looked at: its end first and live, what is older when one scrolls there, never too much at once. */
+import { EventStream, type Heard } from "@/api/events";
 import { LogWindow } from "./window";
 import { addressOf, decoded, firstLine, lastWhole, read, type Stretch, type Which } from "./reading";
 
@@ -28,7 +29,7 @@ export class LogFeed {
   busy = false;
   following = true;
   shifts: Shift[] = [];
-  private source: EventSource | null = null;
+  private source: EventStream | null = null;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private frame = 0;
   private waiting: (Told | { gap: [number, number] })[] = [];
@@ -55,26 +56,25 @@ export class LogFeed {
   start(): void {
     if (this.source) return;
     const where: Record<string, number> = this.window.isEmpty ? { tail: TAIL_LINES } : { offset: this.window.to };
-    const source = new EventSource(addressOf(this.which, "/follow", where));
-    this.source = source;
+    this.source = new EventStream(addressOf(this.which, "/follow", where), { heard: (event) => this.hear(event), lost: () => this.startLater() });
     this.live = true;
-    source.addEventListener("log", (event) => this.take(JSON.parse(event.data) as Told));
-    source.addEventListener("gap", (event) => {
-      const { from, to } = JSON.parse(event.data) as { from: number; to: number };
+  }
+
+  private hear({ name, data }: Heard): void {
+    if (name === "log") this.take(JSON.parse(data) as Told);
+    if (name === "gap") {
+      const { from, to } = JSON.parse(data) as { from: number; to: number };
       this.take({ gap: [from, to] });
-    });
-    source.addEventListener("end", () => {
-      this.flush();
-      this.ended = true;
-      this.stop();
-      this.tell();
-    });
-    source.addEventListener("error", () => {
-      if (source.readyState === EventSource.CLOSED) this.startLater();
-    });
+    }
+    if (name !== "end") return;
+    this.flush();
+    this.ended = true;
+    this.stop();
+    this.tell();
   }
 
   private startLater(): void {
+    if (this.waiting.length > 0) this.flush(); // what is not taken in yet would come once more
     this.stop();
     this.retry = setTimeout(() => this.start(), RETRY_MS);
   }

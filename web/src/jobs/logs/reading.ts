@@ -1,6 +1,5 @@
 /** Reading a log by bytes, as the server has it. */
-import { currentLanguage } from "@/words";
-import { refusalOf, Unreachable } from "@/api/client";
+import { fetched } from "@/api/client";
 
 export interface Which {
   id: string;
@@ -23,19 +22,23 @@ export function addressOf(which: Which, what: "" | "/follow" | "/download", quer
 }
 
 export async function read(which: Which, offset: number, limit: number): Promise<Stretch> {
-  let answer: Response;
-  try {
-    const headers = { "Accept-Language": currentLanguage() };
-    answer = await fetch(addressOf(which, "", { raw: true, offset, limit }), { credentials: "same-origin", headers });
-  } catch (trouble) {
-    throw new Unreachable(String(trouble));
-  }
-  if (!answer.ok) throw refusalOf(answer.status, await answer.json().catch(() => undefined));
+  const answer = await fetched(addressOf(which, "", { raw: true, offset, limit }));
   const data = new Uint8Array(await answer.arrayBuffer());
   const said = (name: string) => Number(answer.headers.get(`X-Log-${name}`) ?? 0);
   const gap = /^(\d+)-(\d+)$/.exec(answer.headers.get("X-Log-Gap") ?? "");
   const start = said("Start");
   return { data, start, end: start + data.length, size: said("Size"), gap: gap ? { from: Number(gap[1]), to: Number(gap[2]) } : null };
+}
+
+const SAVING_MS = 60_000; // the browser takes hold of it soon after the click
+
+/** The whole log as a file. A link cannot show who asks, so it is fetched, and the browser keeps it until it is saved. */
+export async function download(which: Which): Promise<void> {
+  const answer = await fetched(addressOf(which, "/download"));
+  const name = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "job.log";
+  const href = URL.createObjectURL(await answer.blob());
+  Object.assign(document.createElement("a"), { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), SAVING_MS);
 }
 
 const NEWLINE = 10;
