@@ -16,7 +16,7 @@ from gpuyard.domain.resources import MIB
 from gpuyard.domain.workload import Life, ReplicaId, Seen
 from gpuyard.engines.process.engine import ProcessEngine
 from gpuyard.engines.process.supervision import record
-from gpuyard.engines.seam import LaunchRequest
+from gpuyard.engines.seam import HeldCard, LaunchRequest
 
 UID, GID = 310_001, 310_001
 IS_ROOT = os.geteuid() == 0
@@ -106,6 +106,12 @@ class Place:
 
     def says(self, id: ReplicaId, text: str) -> None:
         wait_for(lambda: text in self.log(id), f"{text!r} in the log of {id}")
+
+    def held(self) -> dict[ReplicaId, Sequence[HeldCard]]:
+        """What work holds that was not given it."""
+        self.engine.nodes()
+        look = self.engine.holders()
+        return dict(look.held) if look is not None else {}
 
     def status(self, id: ReplicaId) -> dict[str, Any]:
         return record.read(str(self.engine.log_path(id).parent), record.STATUS) or {}

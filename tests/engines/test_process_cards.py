@@ -20,6 +20,8 @@ from gpuyard.engines.process.cards import BEING_LOOKED_AT, CardWatch
 from gpuyard.engines.process.engine import BOOT_ID
 from gpuyard.engines.process.layout import Layout
 from gpuyard.engines.process.replicas import Replicas
+from gpuyard.engines.process.supervision import record
+from gpuyard.engines.seam import HeldCard
 
 HOLD = 'exec 9<>"$YARD_CARD_PATHS"; echo ready; sleep 1000'
 
@@ -78,20 +80,42 @@ door.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [c
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="without a room every card is visible")
-def test_a_card_passed_on_to_another_job_is_in_trouble_until_that_one_ends(yard_with_cards: Yard) -> None:
+@pytest.mark.parametrize("has_groups", [True, False])
+def test_a_card_passed_on_to_another_job_is_in_trouble_and_that_job_is_named_until_it_ends(
+    tmp_path: Path, make_yard: MakeYard, has_groups: bool
+) -> None:
     """The file was opened in a room that is gone: its name is lost, it is still the same file."""
-    yard, taker, giver = yard_with_cards, replica(1), replica(2)
+    options = {} if has_groups else {"cgroup_root": tmp_path / "none"}
+    yard = make_yard(tmp_path / "data", [SimulatedProbe(tmp_path / "data", 4)], **options)
+    taker, giver = replica(1), replica(2)
     door = f"gpuyard-test-{os.getpid()}"
     yard.engine.launch(yard.request(taker, "python3", "-c", _TAKE.replace("DOOR", door), owner="bob"))
     yard.says(taker, "ready")
     yard.engine.launch(yard.request(giver, "python3", "-c", _PASS_ON.replace("DOOR", door), cards=[2]))
     assert yard.ended(giver)[0].exit_code == 0
     yard.says(taker, "took")
-    wait_for(lambda: troubles(yard).get(2, "").startswith(f"held by pid {yard.status(taker)['job']['pid']} "))
+    pid = yard.status(taker)["job"]["pid"]
+    wait_for(lambda: troubles(yard).get(2, "").startswith(f"held by pid {pid} "))
+    assert troubles(yard)[2].endswith(f" of {taker.workload} (worker-1)")
     assert set(troubles(yard)) == {2}
+    assert yard.held() == {taker: [HeldCard(yard.node, "nvidia", 2, pid, "python3")]}
     yard.engine.stop(taker, None, 0.0)
     yard.ended(taker)
     wait_for(lambda: troubles(yard) == {}, "the card to be free")
+    wait_for(lambda: not yard.held())
+
+
+def test_a_stranger_is_named_as_nobodys_work(yard_with_cards: Yard) -> None:
+    path = yard_with_cards.data / "simulated" / "nvidia2"
+    program = f"import time; f = open({str(path)!r}); print('ready', flush=True); time.sleep(1000)"
+    yard_with_cards.launch("sleep 1000")
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        assert set(troubles(yard_with_cards)) == {2}
+        assert yard_with_cards.held() == {}
+        holder.kill()
+        holder.wait()
 
 
 def test_a_card_given_back_is_not_given_out_before_a_look_that_began_later_is_finished(tmp_path: Path) -> None:
@@ -111,6 +135,27 @@ def test_a_card_given_back_is_not_given_out_before_a_look_that_began_later_is_fi
         wait_for(lambda: all(not card.trouble for card in watch.name_holders(cards)))
     finally:
         watch.close()
+
+
+def test_a_replica_of_which_only_the_beginning_is_known_hinders_no_look(tmp_path: Path) -> None:
+    """A container that has just been asked for has no process yet that could be named."""
+    cards = SimulatedProbe(tmp_path, 1).look()
+    layout = Layout(tmp_path)
+    layout.prepare()
+    layout.replica(replica()).mkdir(parents=True)
+    layout.live_mark(replica()).touch()
+    record.write(str(layout.replica(replica())), record.REQUEST, {"device": "nvidia", "cards": [0]})
+    record.write(str(layout.replica(replica())), record.STATUS, {"life": record.STARTING})
+    watch = CardWatch(Replicas(layout, None, str(BOOT_ID)))
+    program = f"import time; f = open({cards[0].path!r}); print('ready', flush=True); time.sleep(1000)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        try:
+            wait_for(lambda: watch.name_holders(cards)[0].holder_pid == holder.pid, "the naming of who holds it")
+        finally:
+            holder.kill()
+            watch.close()
 
 
 def test_a_double_forked_holder_dies_with_its_job_and_the_card_is_free(yard_with_cards: Yard) -> None:

@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gpuyard.domain.workload import ReplicaId
+
 _FIRST_USER_UID = 1000
 _MOST_FILES = 100_000  # of one process; more than any job may open, so none hides behind the rest
 # Services that keep every card open and use none: monitoring and the driver's own. They count only as such when they do
@@ -33,9 +35,11 @@ class Holder:
     pid: int
     command: str
     uid: int
+    replica: ReplicaId | None = None  # whose process it is, where it is known to be of work of ours
 
     def __str__(self) -> str:
-        return f"pid {self.pid} ({self.command}, user {_user(self.uid)})"
+        of = f" of {self.replica.workload} ({self.replica.short})" if self.replica is not None else ""
+        return f"pid {self.pid} ({self.command}, user {_user(self.uid)}){of}"
 
 
 def find_holders(paths: Iterable[str]) -> dict[str, list[Holder]]:

@@ -49,6 +49,12 @@ class HolderWatch:
                 self._change.wait_for(lambda: self._last is not None and self._last.began >= asked, self._patience)
             return self._last
 
+    @property
+    def last(self) -> Look | None:
+        """The last that was finished; nobody waits for it."""
+        with self._change:
+            return self._last
+
     def close(self) -> None:
         with self._change:
             self._is_closed = True

@@ -177,6 +177,31 @@ class MeasuresDisk(Protocol):
         """Of running replicas, as last measured. What lies in homes and shares does not count. Takes no time."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class HeldCard:
+    """A card whose device a process has open."""
+
+    node: str
+    device: str
+    index: int
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class HolderLook:
+    """Living replicas that hold cards which they were not given. It speaks of the time from `began` on."""
+
+    began: float  # seconds, by a clock that is never set
+    held: Mapping[ReplicaId, Sequence[HeldCard]]
+
+
+@runtime_checkable
+class NamesHolders(Protocol):
+    def holders(self) -> HolderLook | None:
+        """The last look that was finished; None while there is none. Takes no time."""
+
+
 @runtime_checkable
 class KeepsLogs(Protocol):
     def log_path(self, id: ReplicaId) -> Path:

@@ -49,7 +49,7 @@ from gpuyard.engines.process.progress import ProgressReader
 from gpuyard.engines.process.replicas import Replicas
 from gpuyard.engines.process.rooms import check_mounts
 from gpuyard.engines.process.supervision import record, removal
-from gpuyard.engines.seam import DiskUse, HeldImage, LaunchRequest, Progress, Usage
+from gpuyard.engines.seam import DiskUse, HeldImage, HolderLook, LaunchRequest, Progress, Usage
 from gpuyard.engines.variables import CONTROL_NODES
 
 log = logging.getLogger(__name__)
@@ -227,6 +227,9 @@ class ContainerEngine:
 
     def disk_use(self) -> Mapping[ReplicaId, DiskUse]:
         return self._written.uses()
+
+    def holders(self) -> HolderLook | None:
+        return self._cards.holders(self._node)
 
     def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
         return self._progress.read(replicas)

@@ -13,6 +13,7 @@ from gpuyard.devices.watch import PATIENCE_SECONDS, Held, HolderWatch, Look
 from gpuyard.domain.cluster import Card
 from gpuyard.domain.workload import ReplicaId
 from gpuyard.engines.process.replicas import CardName, Replicas
+from gpuyard.engines.seam import HeldCard, HolderLook
 
 OLDEST_LOOK_SECONDS = 300.0
 BEING_LOOKED_AT = "it has just been given back, and who may still hold it is being looked at"
@@ -45,6 +46,20 @@ class CardWatch:
         look = self._watch.look(paths)
         return [self._judge(card, look) if card.path and not card.trouble else card for card in cards]
 
+    def holders(self, node: str) -> HolderLook | None:
+        """Work of ours that holds what it was not given, as the last finished look found it."""
+        look = self._watch.last
+        if look is None:
+            return None
+        held: dict[ReplicaId, list[HeldCard]] = {}
+        names = self._names
+        for path in sorted(look.held.keys() & names.keys()):
+            for holder in look.held[path]:
+                if holder.replica is not None:
+                    card = HeldCard(node, *names[path], holder.pid, holder.command)
+                    held.setdefault(holder.replica, []).append(card)
+        return HolderLook(look.began, held)
+
     def close(self) -> None:
         self._watch.close()
 
@@ -70,7 +85,10 @@ class CardWatch:
         names = self._names
         found = find_holders(paths)
         owners = self._replicas.pids_by_card() if found else {}
-        return {path: _strangers(held, owners.get(names[path], set())) for path, held in found.items() if path in names}
+        known = {path: held for path, held in found.items() if path in names}
+        strangers = {path: _strangers(held, owners.get(names[path], set())) for path, held in known.items()}
+        works = self._replicas.replicas_of({holder.pid for held in strangers.values() for holder in held})
+        return {path: [replace(one, replica=works.get(one.pid)) for one in held] for path, held in strangers.items()}
 
 
 def _strangers(held: Sequence[Holder], owners: set[int]) -> list[Holder]:

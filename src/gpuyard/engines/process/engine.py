@@ -31,7 +31,7 @@ from gpuyard.engines.process.requests import OPEN_TO_GROUP, USUAL_UMASK, Machine
 from gpuyard.engines.process.rooms import check_mounts, file_refusal, find_programs
 from gpuyard.engines.process.supervision import cgroups, record, removal
 from gpuyard.engines.process.wake import WakeBell
-from gpuyard.engines.seam import LaunchRequest, Progress, Usage
+from gpuyard.engines.seam import HolderLook, LaunchRequest, Progress, Usage
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +162,9 @@ class ProcessEngine:
 
     def usage(self, replicas: Iterable[ReplicaId]) -> Mapping[ReplicaId, Usage]:
         return self._replicas.usage(replicas, self._probes)
+
+    def holders(self) -> HolderLook | None:
+        return self._cards.holders(self._node)
 
     def progress(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Progress]:
         return self._progress.read(replicas)

@@ -110,6 +110,14 @@ class Replicas:
                 owners.setdefault((request["device"], index), set()).update(pids)
         return owners
 
+    def replicas_of(self, pids: set[int]) -> dict[int, ReplicaId]:
+        """To which living replica each of these processes belongs; those of nobody's work are left out."""
+        found: dict[int, ReplicaId] = {}
+        for id in self._layout.live_ids() if pids else ():
+            status = record.read(str(self._layout.replica(id)), record.STATUS)
+            found.update(dict.fromkeys(pids.intersection(self._pids(status or {})), id))
+        return found
+
     def usage(self, replicas: Iterable[ReplicaId], probes: Iterable[DeviceProbe]) -> dict[ReplicaId, Usage]:
         """What each of these uses now, with the cards it was given; those that do not run are left out."""
         readings = {(r.device, r.index): r for probe in probes for r in probe.read()}
@@ -134,7 +142,8 @@ class Replicas:
     def _pids(self, status: dict[str, Any]) -> list[int]:
         if status.get("cgroup"):
             return cgroups.open_group(status["cgroup"]).pids()
-        return processes.descendants(status["supervisor"]["pid"])
+        supervisor = status.get("supervisor")  # a container that begins has neither yet
+        return processes.descendants(supervisor["pid"]) if supervisor else []
 
 
 def _process_usage(pid: int) -> tuple[float, int] | None:
