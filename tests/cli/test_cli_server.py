@@ -12,7 +12,9 @@ import pytest
 from tests.cli.terminal import Terminal
 from tests.cli.yard import Yard, wait_until
 
+from gpuyard.cli.checks import open_devices
 from gpuyard.cli.container_checks import is_mended, runc_version
+from gpuyard.cli.findings import DOUBTFUL, GOOD
 
 
 def test_up_in_the_background_says_where_it_is_and_shows_the_first_password_once(yard: Yard) -> None:
@@ -200,6 +202,26 @@ def test_the_doctor_knows_which_runc_has_holes(said: str, is_well: bool) -> None
 
 def test_the_doctor_does_not_guess_at_what_is_no_runc() -> None:
     assert runc_version("crun version 1.8.1") is None
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "mark", "said"),
+    [
+        ("000001ffffffffff", GOOD, "sees whoever holds a card"),
+        ("0000000000000000", DOUBTFUL, "only what this user's ordinary processes hold"),
+    ],
+)
+def test_the_doctor_knows_whether_every_holder_of_a_card_is_seen(capabilities: str, mark: str, said: str) -> None:
+    found = open_devices(f"Name:\tyard\nCapPrm:\t000001ffffffffff\nCapEff:\t{capabilities}\n")
+    assert (found.mark, said in found.sentence) == (mark, True)
+
+
+def test_the_doctor_looks_at_the_server_itself_for_that(simulated: Yard, machine: Yard) -> None:
+    def checks(yard: Yard) -> set[str]:
+        return {finding["check"] for finding in yard.json("doctor")}
+
+    assert "open devices" in checks(machine)
+    assert "open devices" not in checks(simulated)
 
 
 def test_the_doctor_says_what_is_broken(yard: Yard) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import sys
@@ -20,12 +21,13 @@ from gpuyard.cli.phrases import LANGUAGE, knows, say
 from gpuyard.domain.resources import GIB, show_bytes
 from gpuyard.sdk.client import Client
 from gpuyard.sdk.errors import YardApiError
-from gpuyard.sdk.finding import OWNER_FILE, default_data_folder
+from gpuyard.sdk.finding import OWNER_FILE, SERVER_FILE, default_data_folder
 from gpuyard.sdk.version import VERSION
 
 LITTLE_DISK, NO_DISK = 10 * GIB, GIB
 MOST_SKEW_SECONDS = 5.0
 _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
+_SEES_ALL = 19  # CAP_SYS_PTRACE
 
 
 def examine() -> list[Finding]:
@@ -144,6 +146,7 @@ def _local(data: Path | None, engine: str) -> Iterator[Finding]:
     if sys.platform == "linux":
         yield _hole_punching(data)
         yield _cgroups()
+        yield from _open_devices(data, engine)
         yield from container_findings(data, engine)
 
 
@@ -188,3 +191,22 @@ def _cgroups() -> Finding:
     if not os.access(root if v2 else root / "memory", os.W_OK):
         return Finding("cgroups", DOUBTFUL, say("doctor.foreign_cgroups", kind=kind))
     return Finding("cgroups", GOOD, say("doctor.cgroups", kind=kind))
+
+
+def _open_devices(data: Path, engine: str) -> Iterator[Finding]:
+    """Whether the server sees who holds a card, whoever's process it is. The simulated engine has none to hold."""
+    try:
+        pid = json.loads((data / SERVER_FILE).read_text(encoding="utf-8"))["pid"]
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError, LookupError, TypeError):
+        return  # no server runs here
+    if engine in ("process", "container"):
+        yield open_devices(status)
+
+
+def open_devices(status: str) -> Finding:
+    """By the /proc/PID/status of the server."""
+    line = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff: 0")
+    if int(line.split()[1], 16) >> _SEES_ALL & 1:
+        return Finding("open devices", GOOD, say("doctor.open_devices"))
+    return Finding("open devices", DOUBTFUL, say("doctor.own_open_devices"))

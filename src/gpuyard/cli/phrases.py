@@ -313,6 +313,12 @@ _TABLE: dict[str, tuple[str, str]] = {
         "cgroups {kind} are not yours to use: limits are not kept",
         "无权使用 cgroup {kind}：资源限制不生效",
     ),
+    "doctor.open_devices": ("the server sees whoever holds a card", "服务能看到是谁占用了卡"),
+    "doctor.own_open_devices": (
+        "not as root, the server sees only what this user's ordinary processes hold: a card that another user's "
+        "process, or one that hides, has open is given out all the same",
+        "服务不以 root 运行，只能看到本用户普通进程占用的卡：被其他用户的进程或隐藏的进程打开的卡仍会被分配",
+    ),
     "doctor.database": ("the database is sound; a backup takes {size}", "数据库完好；备份大小 {size}"),
     "doctor.database_broken": (
         "the database cannot be read whole: {problem}; bring a backup back: yard restore FILE --force",
