@@ -14,11 +14,14 @@ PLAIN = Settings(data=Path("/data"))
 
 
 def test_what_the_file_says_holds() -> None:
-    settings = with_file(PLAIN, 'refuse_images = true\nlog_limit = "64M"\nkeep_days = 30\nbackup_hour = 5\n')
+    settings = with_file(
+        PLAIN, 'refuse_images = true\nlog_limit = "64M"\nkeep_days = 30\nheld_card_seconds = 0\nbackup_hour = 5\n'
+    )
     assert settings.refuse_images
     assert settings.log_limit_bytes == 64 << 20
     assert (settings.control.keep_days, settings.control.backup_hour) == (30.0, 5)
     assert isinstance(settings.control.backup_hour, int)
+    assert (PLAIN.control.held_card_seconds, settings.control.held_card_seconds) == (60.0, 0.0)
 
 
 def test_further_roots_come_after_the_first() -> None:
@@ -49,6 +52,7 @@ def test_registries_that_the_admin_named_in_any_way_may_be_asked() -> None:
         ("frobnicate = 3", "known are"),
         ("keep_days = -1", "from 0 to 36500"),
         ("keep_days = true", "expected a number"),
+        ("held_card_seconds = -1", "from 0 to 86400"),
         ("refuse_images = 1", "true or false"),
         ("log_limit = 'much'", "512M"),
         ("log_limit = ", "Invalid value"),

@@ -53,6 +53,10 @@ class ControlSettings:
     """How often the card ledger looks at what waits, and is written: what a crash can take from it."""
     progress_seconds: float = 5.0
     """How often running preemptible work is asked when it last saved."""
+    held_card_seconds: float = 60.0
+    """Work that holds a card it was not given is warned, and ended when the card has been held for so long: one member
+    must not keep it from all others. A minute is plenty to let go, and nobody waits long for the card. 0: it is only
+    warned, and named where nodes are listed."""
     keep_days: float = 180.0
     """Ended workloads and their logs are removed after this, so that disks do not fill. 0 keeps them for ever."""
     backup_hour: int = 3
@@ -314,6 +318,7 @@ IN_FILE: dict[str, Callable[[Any], Any]] = {
     "pids_limit": _whole(0, 4_000_000),
     "journal_megabytes": _whole(0, 10_000_000),
     "journal_days": _number(0, 36500),
+    "held_card_seconds": _number(0, 86400),
     "keep_days": _number(0, 36500),
     "backup_hour": _number(0, 23),
     "backups_kept": _number(1, 1000),

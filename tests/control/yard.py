@@ -35,6 +35,8 @@ class AtOnce(Executor):
 
 
 class Yard:
+    settings = EAGER
+
     def __init__(self, database: Database, nodes: Sequence[Node], groups: Sequence[str] = ("vision", "speech")) -> None:
         self.time = 1_000_000.0
         self.database = database
@@ -56,7 +58,7 @@ class Yard:
             self.engine,
             AtOnce(),
             lambda: self.time,
-            EAGER,
+            self.settings,
             lambda owner, digest: Path(digest),
             JobKeys(b"test"),
             self._notes(),

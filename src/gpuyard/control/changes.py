@@ -9,8 +9,10 @@ from gpuyard.domain.lifecycle import Event, advance, can
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.workload import StoryEvent, Workload
 from gpuyard.scheduling.accounting import bill
+from gpuyard.store import audit as audit_rows
 from gpuyard.store import sharing as sharing_rows
 from gpuyard.store import workloads as workload_rows
+from gpuyard.store.audit import AuditEntry
 from gpuyard.store.control_lock import ControlLock
 from gpuyard.store.database import Database
 from gpuyard.store.feed import has_other_changes, newest_change
@@ -29,6 +31,7 @@ class Changes:
         self._before: dict[str, Workload] = {}
         self._after: dict[str, Workload] = {}
         self._story: dict[str, list[StoryEvent]] = {}
+        self._trail: list[AuditEntry] = []
 
     def __bool__(self) -> bool:
         return bool(self._after)
@@ -62,6 +65,10 @@ class Changes:
             self._before[id], self._after[id] = workload, replace(workload, version=workload.version + 1)
         self._story.setdefault(id, []).extend(lines)
 
+    def record(self, entry: AuditEntry) -> None:
+        """What admins are told of a workload that changes; written if the change is."""
+        self._trail.append(entry)
+
     def write(
         self, database: Database, lock: ControlLock, at: float, reasons: Mapping[str, Reason] | None = None
     ) -> list[str]:
@@ -82,6 +89,10 @@ class Changes:
             steps = [(self._before[id], self._after[id], self._story.get(id, ())) for id in ids]
             done = workload_rows.save_many(conn, steps)
             written = [(old, new) for (old, new, _), ok in zip(steps, done, strict=True) if ok]
+            kept = {new.id for _, new in written}
+            for entry in self._trail:
+                if entry.object in kept:
+                    audit_rows.append(conn, entry)
             charges = bill(written, past, picture.run_times, picture.policy.order)
             sharing_rows.charge(conn, charges.past)
             sharing_rows.add_run_times(conn, charges.run_times)

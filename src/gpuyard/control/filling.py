@@ -10,7 +10,7 @@ from gpuyard.domain.workload import ReplicaId
 from gpuyard.engines.seam import DiskUse
 
 WARN_PART = 0.8
-GRACE_SECONDS = 10.0  # at most: who fills the disk does not get an hour for it
+GRACE_SECONDS = 10.0  # at most: who fills the disk or keeps a card does not get an hour for it
 
 
 @dataclass(frozen=True, slots=True)

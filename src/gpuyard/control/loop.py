@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gpuyard.control.changes import Changes, Outdated
 from gpuyard.control.filling import FillingWatch
+from gpuyard.control.holding import HoldingWatch, audited
 from gpuyard.control.job_keys import JobKeys
 from gpuyard.control.launching import Launcher, LaunchResult, render
 from gpuyard.control.ledgering import CardLedger
@@ -39,7 +40,7 @@ from gpuyard.domain.lifecycle import (
 )
 from gpuyard.domain.reasons import Code, because
 from gpuyard.domain.workload import Kind, ReplicaId, State, StoryEvent, Wanted, Workload
-from gpuyard.engines.seam import Engine, LaunchRequest, MeasuresDisk
+from gpuyard.engines.seam import Engine, LaunchRequest, MakesRooms, MeasuresDisk, NamesHolders
 from gpuyard.journal.events import Decided, NoNotes, Notes
 from gpuyard.scheduling.plan import decide
 from gpuyard.settings import ControlSettings
@@ -90,6 +91,7 @@ class Control:
         self._next_full_pass = self._next_sweep = self._next_audit = 0.0
         self._adopting = True
         self._filling = FillingWatch()
+        self._holding = HoldingWatch(settings.held_card_seconds)
         self.picture = Picture(database, self._notes, decides=True)
         self.busy = BusyWatch(clock())  # the sampler tells it what replicas use
         self.cards = CardMeter()  # and which of their cards are busy
@@ -171,6 +173,7 @@ class Control:
         if full:
             self._rest_environments(changes, now)
             self._bound_disks(changes, now)
+            self._free_held_cards(changes, now)
         resting = self._resting(changes, full=full)
         if changes:
             self._observer.look_at(changes.write(self._database, self._lock, now))
@@ -291,6 +294,25 @@ class Control:
                 changes.apply(workload.id, Overflowed(filling.reason), now)
             else:
                 changes.tell(workload.id, [StoryEvent(now, filling.reason, workload.state, workload.attempts_made)])
+
+    def _free_held_cards(self, changes: Changes, now: float) -> None:
+        """Who holds what it was not given is told, then ended; one that stops already is not waited for any longer."""
+        if not isinstance(self._engine, NamesHolders):
+            return
+        has_rooms = isinstance(self._engine, MakesRooms) and self._engine.makes_rooms
+        for holding in self._holding.due(self._engine.holders(), changes.now, has_rooms=has_rooms):
+            workload = changes.now(holding.workload)
+            if workload is None or workload.state not in WATCHED:
+                continue
+            if holding.ends and workload.state is State.STOPPING:
+                self._observer.hurry(workload)
+                continue
+            if holding.ends:
+                changes.apply(workload.id, Overflowed(holding.reason), now)
+            else:
+                changes.tell(workload.id, [StoryEvent(now, holding.reason, workload.state, workload.attempts_made)])
+            changes.record(audited(holding, now))
+            log.warning("%s holds cards that it was not given: %s", workload.id, dict(holding.reason.facts))
 
     # --- placing ---------------------------------------------------------------------------------------------------
 

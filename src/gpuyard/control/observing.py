@@ -13,6 +13,7 @@ from gpuyard.domain.workload import Cause, Life, Replica, ReplicaId, Seen, State
 from gpuyard.engines.seam import Engine
 from gpuyard.world.picture import Picture
 
+DOES_HARM = frozenset({Code.DISK_OVER, Code.KEPT_CARD})  # ended for it, and does it until it has ended
 WATCHED = (State.STARTING, State.RUNNING, State.STOPPING)
 
 
@@ -24,6 +25,7 @@ class Observer:
         self._launcher = launcher
         self._look_at: dict[str, None] = {}  # workloads, in the order in which they came up
         self._stop_asked: dict[ReplicaId, float] = {}
+        self._hurried: set[ReplicaId] = set()
 
     def look_at(self, ids: Iterable[str]) -> None:
         """These workloads are looked at in the next pass."""
@@ -74,22 +76,30 @@ class Observer:
             if replica.seen.life is Life.ENDED:
                 self._stop_asked.pop(replica.id, None)
             elif asked_at is None or now - asked_at >= again_seconds:
-                self._engine.stop(replica.id, replica.handle, _grace(workload))
+                self._engine.stop(replica.id, replica.handle, _grace(workload, is_hurried=replica.id in self._hurried))
                 self._stop_asked[replica.id] = now
                 asked = True
         if asked:
             self.look_at([workload.id])
         return asked
 
+    def hurry(self, workload: Workload) -> None:
+        """It stops and does harm meanwhile: ask again, at once, and wait no longer than for those that must end."""
+        for replica in workload.attempt.replicas if workload.attempt else ():
+            if replica.id not in self._hurried:
+                self._hurried.add(replica.id)
+                self._stop_asked.pop(replica.id, None)
+
     def forget(self, live: Mapping[str, Workload]) -> None:
         """Drop what was remembered of work that has gone."""
         self._stop_asked = {id: at for id, at in self._stop_asked.items() if id.workload in live}
+        self._hurried = {id for id in self._hurried if id.workload in live}
 
 
-def _grace(workload: Workload) -> float:
+def _grace(workload: Workload, *, is_hurried: bool = False) -> float:
     ending = workload.attempt.ending if workload.attempt else None
-    fills_disk = ending is not None and ending.reason.code is Code.DISK_OVER
-    return min(workload.spec.grace_seconds, GRACE_SECONDS) if fills_disk else workload.spec.grace_seconds
+    does_harm = is_hurried or (ending is not None and ending.reason.code in DOES_HARM)
+    return min(workload.spec.grace_seconds, GRACE_SECONDS) if does_harm else workload.spec.grace_seconds
 
 
 def _news(workload: Workload, crew: list[Replica], seen: Mapping[ReplicaId, Seen], now: float) -> dict[ReplicaId, Seen]:

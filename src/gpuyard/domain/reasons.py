@@ -57,6 +57,7 @@ class Code(StrEnum):
     IDLE_SOON = "story.idle_soon"  # idle_seconds, seconds, name
     TIMER_SOON = "story.timer_soon"  # seconds, name
     DISK_SOON = "story.disk_soon"  # used, limit, replica
+    KEEPS_CARD = "story.keeps_card"  # device, cards, node, pid, command, seconds, replica
     ASKED_ANEW = "story.asked_anew"  # changes
     PRIORITY_CHANGED = "story.priority_changed"  # before, after, by
     START_ASKED = "story.start_asked"  # by
@@ -80,6 +81,7 @@ class Code(StrEnum):
     OUT_OF_MEMORY = "ended.out_of_memory"  # memory, replica
     TIME_UP = "ended.time_up"  # seconds
     DISK_OVER = "ended.disk_over"  # used, limit, replica
+    KEPT_CARD = "ended.kept_card"  # device, cards, node, pid, command, seconds, replica
     SUPERVISOR_LOST = "ended.supervisor_lost"  # replica
     NODE_LOST = "ended.node_lost"  # node, replica
     REBOOTED = "ended.rebooted"  # node, replica
@@ -235,6 +237,7 @@ NO_USE_RETRYING = frozenset(
         Code.FOLDER_NOT_WRITABLE,
         Code.IMAGE_IN_THE_WAY,
         Code.DISK_OVER,
+        Code.KEPT_CARD,
         Code.REGISTRY_REFUSED,
     }
 )

@@ -8,6 +8,7 @@ from gpuyard.domain.problems import Problem
 from gpuyard.domain.reasons import Code
 from gpuyard.domain.workload import State
 from gpuyard.words import en_queue as queue
+from gpuyard.words.en_cards import CARDS
 from gpuyard.words.en_doors import DOOR_NOUNS, DOORS
 from gpuyard.words.en_images import IMAGE_NOUNS, IMAGES
 from gpuyard.words.en_inside import INSIDE, INSIDE_NOUNS
@@ -119,6 +120,7 @@ SENTENCES: Mapping[Code, Template] = {
     **queue.QUEUE,
     **WORKPLACES,
     **DOORS,
+    **CARDS,
     **IMAGES,
     Code.BROKEN_INPUT: (
         "It cannot be placed because something in it is broken: {problem:problem}[ ({detail})]. "

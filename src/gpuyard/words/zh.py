@@ -13,6 +13,7 @@ from gpuyard.words.language import Facts, Language, Template
 from gpuyard.words.policy_zh import POLICY_NOUNS, POLICY_PROBLEMS, POLICY_SENTENCES
 from gpuyard.words.ssh_zh import SSH_NOUNS, SSH_PROBLEMS, SSH_SENTENCES
 from gpuyard.words.zh_asides import ASIDES
+from gpuyard.words.zh_cards import CARDS
 from gpuyard.words.zh_doors import DOOR_NOUNS, DOORS
 from gpuyard.words.zh_images import IMAGE_NOUNS, IMAGES
 from gpuyard.words.zh_inside import INSIDE, INSIDE_NOUNS
@@ -102,6 +103,7 @@ SENTENCES: Mapping[Code, Template] = {
     **queue.QUEUE,
     **WORKPLACES,
     **DOORS,
+    **CARDS,
     **IMAGES,
     Code.BROKEN_INPUT: "任务内容有问题，无法安排：{problem:problem}[（{detail}）]。请停掉它，改正后重新提交。",
     Code.SUBMITTED: "已提交[（{by}）]。",

@@ -14,6 +14,8 @@ export const auditWords = {
   "workload.rerun": ["ran again", "重新运行任务"],
   "workload.priority": ["changed the priority", "修改优先级"],
   "workload.remove": ["removed", "删除任务"],
+  "workload.warn_holder": ["warned: it holds a card it was not given", "警告：占用了没有分给它的卡"],
+  "workload.end_holder": ["ended: it kept a card it was not given", "结束：占用了没有分给它的卡"],
   "workload.enter": ["entered", "进入任务或环境"],
   "workdir.upload": ["sent a folder", "上传文件夹"],
   "env.start": ["started an environment", "启动环境"],
