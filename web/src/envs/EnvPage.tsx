@@ -33,7 +33,7 @@ function useTabs(env: EnvDetail): TabsProps["items"] {
     key: what,
     label: <ToolLabel label={say(what)} closed={closed(what)} />,
     disabled: closed(what) !== undefined,
-    children: <InsideFrame key={key} id={env.id} what={what} path={what === "terminal" ? path : undefined} title={`${say(what)}: ${env.name}`} />,
+    children: <InsideFrame key={key} id={env.id} owner={env.owner} what={what} path={what === "terminal" ? path : undefined} title={`${say(what)}: ${env.name}`} />,
   }));
   const later = (children: ReactNode) => <Suspense fallback={<div aria-busy="true" style={{ minHeight: 240 }} />}>{children}</Suspense>;
   return [

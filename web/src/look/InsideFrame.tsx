@@ -4,6 +4,7 @@ import { Button } from "antd";
 import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { api, asked } from "@/api/client";
 import { Trouble, useTell } from "./parts";
+import { useSession } from "@/session/session";
 import { useWords } from "@/words";
 
 const frameWords = {
@@ -41,8 +42,13 @@ export async function openOutside(inside: Inside): Promise<void> {
   }
 }
 
+/** What the visitor has copied elsewhere is read by their own programs and by our terminal, not by other people's pages. */
+export function lent(what: string, isMine: boolean): string {
+  return isMine || what === "terminal" ? "clipboard-read; clipboard-write" : "clipboard-write";
+}
+
 /** One visit: with another key it is another one. */
-function Visit({ id, what, path, title, again }: Inside & { title: string; again: () => void }) {
+function Visit({ id, what, path, title, isMine, again }: Inside & { title: string; isMine: boolean; again: () => void }) {
   const say = useWords(frameWords);
   const [found, setFound] = useState<{ url?: string; error?: unknown }>({});
   useEffect(() => {
@@ -57,11 +63,12 @@ function Visit({ id, what, path, title, again }: Inside & { title: string; again
   }, [id, what, path]);
   if (found.error !== undefined) return <Trouble error={found.error} again={again} />;
   if (found.url === undefined) return <div className="inside-frame quiet" aria-busy="true">{say("opening")}</div>;
-  return <iframe key={found.url} className="inside-frame" title={title} src={found.url} sandbox={MAY} allow="clipboard-read; clipboard-write" />;
+  return <iframe key={found.url} className="inside-frame" title={title} src={found.url} sandbox={MAY} allow={lent(what, isMine)} />;
 }
 
-export function InsideFrame({ title, children, ...inside }: Inside & { title: string; children?: ReactNode }) {
+export function InsideFrame({ title, owner, children, ...inside }: Inside & { title: string; owner: string; children?: ReactNode }) {
   const say = useWords(frameWords);
+  const isMine = useSession().who.user.name === owner;
   const tell = useTell();
   const [round, setRound] = useState(0);
   const again = useCallback(() => setRound((before) => before + 1), []);
@@ -74,7 +81,7 @@ export function InsideFrame({ title, children, ...inside }: Inside & { title: st
           <Button size="small" icon={<ExportOutlined />} onClick={() => openOutside(inside).catch(tell)}>{say("outside")}</Button>
         </div>
       </div>
-      <Visit key={`${inside.id} ${inside.what} ${round}`} {...inside} title={title} again={again} />
+      <Visit key={`${inside.id} ${inside.what} ${round}`} {...inside} title={title} isMine={isMine} again={again} />
     </div>
   );
 }

@@ -9,5 +9,5 @@ import type { Detail } from "./useJob";
 export default function TerminalTab({ job }: { job: Detail }) {
   const say = useWords(jobWords);
   if (!isRunning(job)) return <Nothing title={say("terminalLater")} />;
-  return <InsideFrame id={job.id} what="terminal" title={say("terminal")} />;
+  return <InsideFrame id={job.id} owner={job.owner} what="terminal" title={say("terminal")} />;
 }
