@@ -200,6 +200,19 @@ def test_the_doctor_knows_which_runc_has_holes(said: str, is_well: bool) -> None
     assert is_mended(version) == is_well
 
 
+@pytest.mark.parametrize(("version", "mark"), [("1.17.7", "✗"), ("1.9.0", "✗"), ("1.17.8", "✓"), ("1.18.0", "✓")])
+def test_the_doctor_refuses_an_nvidia_toolkit_by_which_images_become_root(
+    simulated: Yard, tmp_path: Path, version: str, mark: str
+) -> None:
+    said = f"NVIDIA Container Toolkit CLI version {version}\ncommit: 4c8a9a6"
+    for name, script in {"nvidia-ctk": f"echo '{said}'", "podman": "exit 1"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    told = json.loads(simulated.run("doctor", "-o", "json", PATH=f"{tmp_path}:{os.environ['PATH']}").out)
+    (finding,) = [finding for finding in told if finding["check"] == "nvidia toolkit"]
+    assert (finding["mark"], version in finding["sentence"]) == (mark, True)
+
+
 def test_the_doctor_does_not_guess_at_what_is_no_runc() -> None:
     assert runc_version("crun version 1.8.1") is None
 

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuyard.cli.findings import DOUBTFUL, GOOD, Finding
+from gpuyard.cli.findings import BROKEN, DOUBTFUL, GOOD, Finding
 from gpuyard.cli.phrases import say
 
 SOCKETS = ("/run/podman/podman.sock", "/var/run/docker.sock")
@@ -20,6 +20,8 @@ PODMAN_PROGRAMS = ("/usr/lib/podman", "/usr/libexec/podman", "/usr/local/lib/pod
 # The first ones without CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881, by which a container can reach the machine.
 MENDED_RUNC = {(1, 2): 8, (1, 3): 3}
 FIRST_WELL_RUNC = (1, 4)
+# The first one whose hooks, which run as root, do not heed an image's variables: CVE-2025-23266, CVE-2025-23267.
+MENDED_TOOLKIT = (1, 17, 8)
 _ACCESS_LIST = "system.posix_acl_access"
 
 
@@ -44,13 +46,35 @@ def _engine(running: str) -> Iterator[Finding]:
     else:
         yield Finding("containers", GOOD, say("doctor.could_run", what=socket or podman))
     yield from _runc()
+    yield from _nvidia_toolkit()
     if podman and (socket is None or "podman" in socket):
         yield _netavark()
     yield _user_namespaces()
 
 
+def _nvidia_toolkit() -> Iterator[Finding]:
+    program = _program("nvidia-ctk")
+    version = toolkit_version(_said_by(program, "--version")) if program else None
+    if version is None:
+        return
+    shown = ".".join(map(str, version))
+    if version >= MENDED_TOOLKIT:
+        yield Finding("nvidia toolkit", GOOD, say("doctor.nvidia_toolkit", version=shown))
+    else:
+        yield Finding("nvidia toolkit", BROKEN, say("doctor.old_nvidia_toolkit", version=shown))
+
+
+def toolkit_version(said: str) -> tuple[int, int, int] | None:
+    found = re.search(r"Container Toolkit CLI version (\d+)\.(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def _program(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
 def _runc() -> Iterator[Finding]:
-    program = shutil.which("runc", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    program = _program("runc")
     version = runc_version(_said_by(program, "--version")) if program else None
     if version is None:  # another runtime, such as crun
         return

@@ -26,6 +26,16 @@ CONTAINERS: dict[str, tuple[str, str]] = {
         "runc {version} 可能让容器触及主机（CVE-2025-31133、CVE-2025-52565、CVE-2025-52881）："
         "请升级到 1.2.8、1.3.3 或更新版本，除非发行版已修补",
     ),
+    "doctor.nvidia_toolkit": (
+        "NVIDIA Container Toolkit {version} has no known holes",
+        "NVIDIA Container Toolkit {version} 没有已知漏洞",
+    ),
+    "doctor.old_nvidia_toolkit": (
+        "NVIDIA Container Toolkit {version} lets an image's variables run code as root on the machine (CVE-2025-23266, "
+        "CVE-2025-23267): take 1.17.8 or newer",
+        "NVIDIA Container Toolkit {version} 会让镜像中的环境变量在主机上以 root 执行代码"
+        "（CVE-2025-23266、CVE-2025-23267）：请升级到 1.17.8 或更新版本",
+    ),
     "doctor.netavark": ("netavark keeps containers' networks apart", "netavark 可隔离容器网络"),
     "doctor.no_netavark": (
         "netavark is not here: podman cannot keep containers' networks apart. "
