@@ -26,6 +26,7 @@ from gpuyard.store.workload_pages import EVERYTHING, WorkloadFilter
 
 LINES = 8
 CARDS = 4
+VICTIM_SECONDS = 30.0
 
 # Holds a lock for its workload and one for its card as long as it lives: whoever runs twice, or on a card that is
 # already given, finds the lock taken and says so in a file the checker reads.
@@ -150,17 +151,23 @@ class Killer:
                 if number % 4:
                     self._server.wait_until_ready()
                 self.killed["server"] += 1
-            elif self._kill_a_process("supervisor" if victim == "supervisor" else "job"):
+            elif self._kill_a_process(victim):
                 self.killed[victim] += 1
         self._server.wait_until_ready()
 
     def _kill_a_process(self, which: str) -> bool:
-        living = [status[which]["pid"] for _, status in statuses(self._server.data) if is_alive(status.get(which))]
-        if not living:
-            return False
+        """On a busy machine the next one may take a while to begin."""
+        deadline = time.monotonic() + VICTIM_SECONDS
+        while not (living := self._living(which)):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._chance.choice(living), signal.SIGKILL)
         return True
+
+    def _living(self, which: str) -> list[int]:
+        return [status[which]["pid"] for _, status in statuses(self._server.data) if is_alive(status.get(which))]
 
 
 def statuses(data: Path) -> Iterator[tuple[Path, dict[str, dict[str, int]]]]:
