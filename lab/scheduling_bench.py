@@ -79,6 +79,24 @@ def stuck_queue() -> list[Line]:
     ]
 
 
+def stuck_heads() -> list[Line]:
+    """One job without a known end runs on the only machine, and 10,000 that ask for all of its cores wait for that.
+    What do they cost small jobs?"""
+    (node,) = virtual_nodes(1, 0)
+    cores = node.cpu_milli // 1000
+    with a_stage([node]) as stage:
+        stage.submit([a_job("endless000", seconds=36000)])
+        stage.wait("the one without a known end", ["running"], 1)
+        for start in range(0, 10_000, BATCH):
+            stage.submit([a_job(f"h{n:09d}", seconds=1, cores=cores) for n in range(start, start + BATCH)])
+        _wait_until_told(stage, 10_000)
+        waits = _waits(stage, 200, cards=0)
+    return [
+        Line("10,000 wait for one without a known end: small job started, p99", percentile(waits, 0.99), 1.0, "s"),
+        Line("  the same, p50 (for information)", percentile(waits, 0.5), 1.0, "s"),
+    ]
+
+
 def _wait_until_told(stage: Stage, number: int) -> None:
     """Every one of them has been given its reason."""
     deadline = time.monotonic() + 600
@@ -101,15 +119,15 @@ def _throughput(stage: Stage, prefix: str, count: int = 1500) -> float:
     return count / (time.perf_counter() - begun)
 
 
-def _waits(stage: Stage, count: int) -> list[float]:
+def _waits(stage: Stage, count: int, cards: int = 1) -> list[float]:
     """One after the other, from its insert until it was seen to run."""
     before = stage.count(*ENDED)
     for number in range(count):
-        stage.submit([a_job(f"l{number:09d}", seconds=0.2, cards=1)])
+        stage.submit([a_job(f"l{number:09d}", seconds=0.2, cards=cards)])
         time.sleep(0.05)
     stage.wait("single jobs", ENDED, before + count)
     rows = stage.ask("SELECT started_at - submitted_at FROM workloads WHERE id LIKE 'l0%'")
     return [float(str(row[0])) for row in rows]
 
 
-MEASURES = (gangs, stuck_queue)
+MEASURES = (gangs, stuck_queue, stuck_heads)

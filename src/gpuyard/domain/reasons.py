@@ -22,8 +22,8 @@ class Code(StrEnum):
     NO_SUCH_DEVICE = "waiting.no_such_device"  # device, known
     OVER_QUOTA = "waiting.over_quota"  # scope, who, group, resource, used, limit, asked
     QUOTA_NEVER = "waiting.quota_never"  # scope, who, group, resource, limit, asked
-    BUSY = "waiting.busy"  # resource, asked, free, node, jobs
-    ORDER = "waiting.order"  # ahead, ahead_name, position
+    BUSY = "waiting.busy"  # resource, asked, free, node, jobs, without_end
+    ORDER = "waiting.order"  # ahead, ahead_name, position, without_end, kind
     BACK_OFF = "waiting.back_off"  # cause, until
     CARD_HELD = "waiting.card_held"  # node, card, pid, holder
     NO_NODES = "waiting.no_nodes"  # nodes

@@ -44,9 +44,14 @@ def ends_by(workload: Workload, learned: tuple[float, ...], now: float) -> float
         begun = max(now, attempt.created_at + START_SECONDS)
     if spec.max_seconds is not None:
         return max(now, begun + spec.max_seconds + spec.grace_seconds)
-    if len(learned) < LEAST_RUNS:
+    if not has_known_end(workload, learned):
         return inf
     return max(now, begun + sorted(learned)[len(learned) // 2])
+
+
+def has_known_end(workload: Workload, learned: tuple[float, ...]) -> bool:
+    """Declared, learned, or on its way."""
+    return workload.spec.max_seconds is not None or len(learned) >= LEAST_RUNS or workload.state is State.STOPPING
 
 
 class _Chance(NamedTuple):

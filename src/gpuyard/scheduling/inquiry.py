@@ -19,7 +19,7 @@ from gpuyard.scheduling.backfill import START_SECONDS
 from gpuyard.scheduling.books import Books
 from gpuyard.scheduling.fit import Allotments, Ask, give_back, place_gang
 from gpuyard.scheduling.line import Batch, longest_run
-from gpuyard.scheduling.plan import Pass, Verdict
+from gpuyard.scheduling.plan import Pass, Verdict, goes_on
 from gpuyard.scheduling.queue import Heads, Queue
 from gpuyard.scheduling.quota import amounts_of
 from gpuyard.scheduling.room import ALONE, Room, Rooms, Standing
@@ -141,7 +141,7 @@ class Inquiry:
         """It would start, were nobody before it: name the one that keeps the room, or simply stands before it."""
         for allotment in taken.values():
             for keep in self.books.rooms.by_name[allotment.node].keeps:
-                return because(Code.ORDER, ahead=keep.workload, ahead_name=self.name(keep.workload))
+                return self.one.kept_by(keep, batch.ask)
         ahead = self.queue.ahead_of(batch.jobs[-1][1])
         first = ahead[-1].workload if ahead else ""
         return because(Code.ORDER, ahead=first, ahead_name=self.name(first))
@@ -219,7 +219,7 @@ class Inquiry:
         seq = self.heads.turn_of(batch, instead_of)
         if seq is None:
             return None
-        return self._room_for(batch, Standing(seq, self.now + batch.longest + START_SECONDS))
+        return self._room_for(batch, Standing(seq, self.now + batch.longest + START_SECONDS, None, goes_on(ask)))
 
     def start_in_a_pass(self, workload: Workload) -> Allotments | None:
         """The same, found out by a pass of its own: dear, but for changes that move those before it."""

@@ -12,16 +12,17 @@ from math import inf
 from typing import NamedTuple
 
 from gpuyard.domain.reasons import NEVER_STARTS, Code, Reason, because
-from gpuyard.domain.workload import MAX_PRIORITY, Workload
+from gpuyard.domain.workload import MAX_PRIORITY, Kind, Workload
 from gpuyard.scheduling import explain
 from gpuyard.scheduling.backfill import START_SECONDS, Release, ends_by, latest_start
 from gpuyard.scheduling.books import Books, Place
 from gpuyard.scheduling.fit import Allotments, Ask, give_back, place_gang
+from gpuyard.scheduling.hindrance import Hindrances, Waiter, waits_since
 from gpuyard.scheduling.line import Batch
 from gpuyard.scheduling.moving import Moving
 from gpuyard.scheduling.order import Asking, Turns
 from gpuyard.scheduling.preempt import Preemption
-from gpuyard.scheduling.prospects import prospects
+from gpuyard.scheduling.prospects import Prospect, prospects
 from gpuyard.scheduling.quota import Amounts, Payer, amounts_of
 from gpuyard.scheduling.room import ALONE, Keep, Precedence, Room, Standing
 from gpuyard.scheduling.share import rate_of
@@ -109,6 +110,7 @@ class _NoRoom(NamedTuple):
     ends_by: float  # of the one that tried: one that is over later will not fit either
     reason: Reason
     starts_at: float  # when there will be room at the latest; minus infinity when nobody knows
+    lends: bool  # is half of what is kept for it open to jobs?
     borrows: tuple[str, int] | None = None  # group and priority of the one that tried, if it may use what is lent
 
 
@@ -126,6 +128,8 @@ class Pass:
         self.turns = Turns(books, now, untold=untold)
         self.preemption = Preemption(books, self.turns, now)
         self._moving = Moving(books, now)
+        self._hindrances = Hindrances(books, now)
+        self._without_end: dict[str, tuple[str, ...]] = {}  # one that lends half of what it keeps -> what is in its way
         self._given: list[_Given] = []
         self._no_room: dict[Ask, _NoRoom] = {}  # asks that found no room: room only shrinks in a pass
         self._keeping: list[Room] = []
@@ -202,7 +206,7 @@ class Pass:
 
     def standing(self, batch: Batch) -> Standing:
         precedence = self._precedence(batch) if self.turns.by_rank else None
-        return Standing(self._seq, self.now + batch.longest + START_SECONDS, precedence)
+        return Standing(self._seq, self.now + batch.longest + START_SECONDS, precedence, goes_on(batch.ask))
 
     def _precedence(self, batch: Batch) -> Precedence | None:
         """Where it stands, when what it keeps may be lent: not at the top, where only age counts."""
@@ -230,6 +234,7 @@ class Pass:
             self._new_on.setdefault(allotment.node, []).append((standing.ends_by, allotment))
             self.came_to.setdefault(allotment.node, {})[id] = None
         self._replicas += len(taken)
+        self._hindrances.note(self.books.line.workloads[id], taken)
         self.books.purse.spend(batch.payer, amounts)
         self.turns.add(batch.payer, rate_of(taken.values(), self.books.policy.order.cores_per_card))
 
@@ -273,7 +278,8 @@ class Pass:
         if standing.borrows is not None and tried.borrows is None:
             self._no_room[batch.ask] = tried._replace(borrows=standing.borrows)
         # Its quota is kept as well: else it would wait for that as soon as there is room.
-        self.books.purse.keep_for(self._seq, id, self._name(id), batch.payer, batch.amounts, tried.starts_at)
+        name, lends = self._name(id), tried.lends
+        self.books.purse.keep_for(self._seq, id, name, batch.payer, batch.amounts, tried.starts_at, lends=lends)
         return self._until_ripe(batch, tried.reason)
 
     def _until_ripe(self, batch: Batch, reason: Reason) -> Reason:
@@ -284,15 +290,30 @@ class Pass:
         return reason if ripe_at is None else because(reason.code, **reason.facts, ripe_at=ripe_at)
 
     def _no_room_for(self, batch: Batch, id: str, standing: Standing) -> _NoRoom:
-        # Where nobody's end is sure, what another keeps makes no difference but in what is told.
+        # Where nobody's end is sure, what another keeps makes no difference here but in what is told.
         matters = not self._untold or self.books.line.has_sure_ends
         kept = self._kept_from(batch, standing) if matters else None
         if kept is None:
-            return _NoRoom(standing.ends_by, self._busy(batch.ask), self._keep_room(batch, id, standing.precedence))
+            reason, starts_at = self._busy(batch.ask), self._keep_room(batch, id, standing)
+            reason = self._with_what_has_no_end(reason, id)
+            return _NoRoom(standing.ends_by, reason, starts_at, id in self._without_end)
         # It cannot start before that one does: whoever is over by then is in nobody's way.
-        self._keep_prospects(batch, id, kept.starts_at, standing.precedence)
-        reason = because(Code.ORDER, ahead=kept.workload, ahead_name=self._name(kept.workload))
-        return _NoRoom(standing.ends_by, reason, kept.starts_at)
+        self._keep_prospects(batch, id, kept.starts_at, standing)
+        reason = self.kept_by(kept, batch.ask)
+        return _NoRoom(standing.ends_by, reason, kept.starts_at, id in self._without_end)
+
+    def _with_what_has_no_end(self, reason: Reason, id: str) -> Reason:
+        """It lends half of what it keeps: say for how long."""
+        there = self._without_end.get(id)
+        if not there or reason.code is not Code.BUSY or self._untold:
+            return reason
+        return because(reason.code, **reason.facts, without_end=list(there))
+
+    def kept_by(self, keep: Keep, ask: Ask) -> Reason:
+        """It waits for nothing but what another one keeps."""
+        there = self._without_end.get(keep.workload)
+        lends = {"without_end": list(there), "kind": ask.kind} if there else {}
+        return because(Code.ORDER, ahead=keep.workload, ahead_name=self._name(keep.workload), **lends)
 
     def _busy(self, ask: Ask) -> Reason:
         if self._untold:
@@ -318,7 +339,7 @@ class Pass:
 
     # --- room that is kept ----------------------------------------------------------------------------------------
 
-    def _keep_room(self, batch: Batch, id: str, precedence: Precedence | None) -> float:
+    def _keep_room(self, batch: Batch, id: str, standing: Standing) -> float:
         """Keep the free rest where it will start first: where running work is known to end, or most is free now.
 
         Returns when it will start at the latest; minus infinity when nobody knows.
@@ -331,21 +352,49 @@ class Pass:
             lent = self.preemption.lent(batch)
             start = latest_start(batch.ask, books.rooms, lambda node: self._releases(node, lent), self.now)
         if start is None:
-            self._keep_prospects(batch, id, -inf, precedence)
+            self._keep_prospects(batch, id, -inf, standing)
             return -inf
         for place in start.places:
             cpu, memory, _ = place.room.fair_share(batch.ask.roles[0].resources)
-            self.keep(place.room, Keep(self._seq, id, cpu, memory, place.cards, start.at, precedence))
+            self.keep(place.room, Keep(self._seq, id, cpu, memory, place.cards, start.at, standing.precedence))
         return start.at
 
-    def _keep_prospects(self, batch: Batch, id: str, starts_at: float, precedence: Precedence | None) -> None:
+    def _keep_prospects(self, batch: Batch, id: str, starts_at: float, standing: Standing) -> None:
         if not self._may_keep():
             return
+        books = self.books
+
+        def as_keeps(found: list[Prospect]) -> list[tuple[Room, Keep]]:
+            return [(one.stack.room, one.keep(self._seq, id, starts_at, standing.precedence)) for one in found]
+
         with self.preemption.without_lent(batch):
-            found = prospects(batch.ask, self.books.rooms, self.books.empty)
-            keeps = [(one.stack.room, one.keep(self._seq, id, starts_at, precedence)) for one in found]
+            found = prospects(batch.ask, books.rooms, books.empty)
+            keeps = as_keeps(found)
+        if starts_at > -inf or not books.policy.backfill:
+            self._keep_all(keeps)
+            return
+        waiter = Waiter(waits_since(books.line.workloads[id]), self.preemption.could_go(batch))
+        there = self._hindrances.of(found, waiter)
+        elsewhere = self._hindrances.elsewhere(batch.ask, books.rooms, waiter) if there else []
+        if elsewhere:
+            there, keeps = (), as_keeps(elsewhere)
+        there = there or self._in_the_way_of_one_before(batch, keeps, standing)
+        if there:
+            self._without_end[id] = there
+        self._keep_all(keeps, waiter if there else None)
+
+    def _keep_all(self, keeps: list[tuple[Room, Keep]], lends: Waiter | None = None) -> None:
         for room, keep in keeps:
-            self.keep(room, keep)
+            self.keep(room, keep if lends is None else self._hindrances.half_kept(room, keep, lends))
+
+    def _in_the_way_of_one_before(
+        self, batch: Batch, keeps: list[tuple[Room, Keep]], standing: Standing
+    ) -> tuple[str, ...]:
+        """It cannot start before one that lends does: nobody knows its start either."""
+        if all(other.firm is None for room, _ in keeps for other in room.keeps):
+            return ()
+        kept = self._kept_from(batch, standing)
+        return self._without_end.get(kept.workload, ()) if kept is not None else ()
 
     def _may_keep(self) -> bool:
         return not (self.books.policy.keep_for_first and self._keeping)
@@ -487,6 +536,11 @@ class Pass:
             room.keeps.clear()
         self._keeping.clear()
         self.books.purse.keep_nothing()
+
+
+def goes_on(ask: Ask) -> bool:
+    """Jobs come to an end, declared or not; a dev environment stays until somebody stops it."""
+    return ask.kind == Kind.JOB.value
 
 
 def _back_off(workload: Workload) -> Reason:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from math import inf
@@ -134,6 +134,16 @@ class Preemption:
         """The books as if these were gone: so what one keeps does not depend on who has borrowed it."""
         lent = self.lent(batch)
         return self._without(lent) if lent else _AS_THEY_ARE
+
+    def could_go(self, batch: Batch) -> Callable[[str], bool]:
+        """Of running work: does it leave anyway, or has this one a right to its place, if only in a while?"""
+        books, rights = self._books, self._rights(batch)
+
+        def could(id: str) -> bool:
+            workload = books.preemptible.get(id) if books.policy.preempt.enabled else None
+            return id in self._gone or (workload is not None and rights.of(workload) is not None)
+
+        return could
 
     # --- the cheapest -----------------------------------------------------------------------------------------------
 

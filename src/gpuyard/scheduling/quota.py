@@ -75,6 +75,7 @@ class _Kept(NamedTuple):
 
     seq: int
     upto: int
+    firm: int  # of that, what is kept from jobs too, while nobody knows when one of them can start
     workload: str
     name: str
 
@@ -85,9 +86,10 @@ class _Keeps:
     def __init__(self) -> None:
         self._by_start: dict[float, list[_Kept]] = {}
 
-    def add(self, seq: int, amount: int, workload: str, name: str, starts_at: float) -> None:
+    def add(self, seq: int, amount: int, firm: int, workload: str, name: str, starts_at: float) -> None:
         alike = self._by_start.setdefault(starts_at, [])
-        alike.append(_Kept(seq, amount + (alike[-1].upto if alike else 0), workload, name))
+        upto, firm_upto = (alike[-1].upto, alike[-1].firm) if alike else (0, 0)
+        alike.append(_Kept(seq, amount + upto, firm + firm_upto, workload, name))
 
     def kept_from(self, standing: Standing) -> tuple[int, _Kept | None]:
         """How much is not for this one, and who was the first to keep of it."""
@@ -95,7 +97,7 @@ class _Keeps:
         for starts_at, alike in self._by_start.items():
             place = bisect_left(alike, (standing.seq,)) if standing.ends_by > starts_at else 0
             if place:
-                total += alike[place - 1].upto
+                total += alike[place - 1].firm if standing.goes_on else alike[place - 1].upto
                 first = alike[0] if first is None else min(first, alike[0])
         return total, first
 
@@ -261,13 +263,21 @@ class Purse:
         return None
 
     def keep_for(
-        self, seq: int, workload: str, name: str, payer: Payer, amounts: Mapping[str, int], starts_at: float = -inf
+        self,
+        seq: int,
+        workload: str,
+        name: str,
+        payer: Payer,
+        amounts: Mapping[str, int],
+        starts_at: float = -inf,
+        *,
+        lends: bool = False,
     ) -> None:
         """It waits: keep what it asks of its quotas, so that no later one of the same quota delays it.
 
         One that its quotas can never hold, or not while machines are lost, keeps nothing. One that waits for its
         owner's own quota keeps nothing of the group's: the others of the group are not to wait for one person's work
-        to end.
+        to end. `lends`: half of the cores and memory is open to jobs.
         """
         if not (self._limits or self.common):
             return
@@ -277,11 +287,13 @@ class Purse:
         own = [(quota, limit) for quota, limit in quotas if quota.user is not None]
         waits_for_own = any(self._is_used_up(quota, limit, amounts[quota.resource], seq) for quota, limit in own)
         for quota, _ in own if waits_for_own else quotas:
-            key = (quota.group, quota.user, quota.resource)
-            self._kept.setdefault(key, _Keeps()).add(seq, amounts[quota.resource], workload, name, starts_at)
+            key, amount = (quota.group, quota.user, quota.resource), amounts[quota.resource]
+            firm = _firm(quota.resource, amount, lends)
+            self._kept.setdefault(key, _Keeps()).add(seq, amount, firm, workload, name, starts_at)
         for resource, _, added in () if waits_for_own else self._firmly_beyond(payer, amounts):
             if added:
-                self._kept.setdefault(("", None, resource), _Keeps()).add(seq, added, workload, name, starts_at)
+                keeps, firm = self._kept.setdefault(("", None, resource), _Keeps()), _firm(resource, added, lends)
+                keeps.add(seq, added, firm, workload, name, starts_at)
 
     def _is_used_up(self, quota: Quota, limit: int, asked: int, seq: int) -> bool:
         key = (quota.group, quota.user, quota.resource)
@@ -296,6 +308,11 @@ class Purse:
             return []
         quotas = [*self._limits.get((payer.group, None), ()), *self._limits.get((payer.group, payer.owner), ())]
         return [(quota, quota.limit) for quota in quotas if quota.limit is not None]
+
+
+def _firm(resource: str, amount: int, lends: bool) -> int:
+    """Cards are never lent."""
+    return (amount + 1) // 2 if lends and resource in ("cpu", "memory") else amount
 
 
 def _over(code: Code, quota: Quota, asked: int, **facts: int) -> Reason:

@@ -59,6 +59,7 @@ class Standing(NamedTuple):
     seq: int
     ends_by: float = inf
     precedence: Precedence | None = None
+    goes_on: bool = False  # may it use what one that waits lends to jobs, while nobody knows when that can start?
 
     @property
     def borrows(self) -> tuple[str, int] | None:
@@ -80,6 +81,7 @@ class Keep(NamedTuple):
     cards: tuple[CardShare, ...]  # these very cards, whoever may hold them now
     starts_at: float  # when it will start at the latest; never known: minus infinity, so that nobody passes it
     precedence: Precedence | None = None  # of the one that keeps it, when it may be lent
+    firm: tuple[int, int] | None = None  # cores and memory that are kept from jobs as well; None: all of it
 
 
 @lru_cache(maxsize=4096)
@@ -234,8 +236,9 @@ class Room:
         for keep in self.keeps:
             if not self.is_kept_from(keep, standing):
                 continue
-            cpu -= keep.cpu
-            memory -= keep.memory
+            kept = keep.firm if keep.firm is not None and standing.goes_on else (keep.cpu, keep.memory)
+            cpu -= kept[0]
+            memory -= kept[1]
             if cpu < 0 or memory < 0:
                 return None
             if keep.cards:

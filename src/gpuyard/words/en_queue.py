@@ -75,9 +75,16 @@ def _quota_never(facts: Facts) -> str:
     )
 
 
+_LENDS = (
+    " Nobody knows when that will be: {without_end:list} was there before it and has no known end. Until that is over, "
+    "jobs behind it go on in half of the cores and memory kept for it; from then on nobody new does."
+)
+
+
 def _busy(facts: Facts) -> str:
     until = " Work that may be interrupted for it has to have run a while first: from {ripe_at:moment} on."
-    end = (until if facts.get("ripe_at") else "") + " It starts by itself."
+    end = (until if facts.get("ripe_at") else "") + (_LENDS if facts.get("without_end") else "")
+    end += " It starts by itself."
     pool = " of those open to it (pool {pools:list})" if facts.get("pools") else ""
     if facts.get("fitting"):
         return (
@@ -103,9 +110,20 @@ def _busy(facts: Facts) -> str:
 def _order(facts: Facts) -> str:
     who = "{ahead_name} ({ahead})" if facts.get("ahead_name") else "{ahead}"
     quota = "[ for the same {quota} quota]" if facts.get("quota") else ""
+    lends = ""
+    if facts.get("without_end"):
+        lends = (
+            " Nobody knows when that one can start: {without_end:list} came before it and has no known end. Until then "
+            "jobs go on in half of the cores and memory kept for it, "
+        )
+        lends += (
+            "but a {kind:noun} does not, since it has no end."
+            if facts.get("kind") == "env"
+            else "and what is left of that half does not do for this[ {kind:noun}]."
+        )
     return (
         f"Waiting its turn[, number {{position}} in the queue]: {who} stands before it and is waiting"
-        f"{quota} too. It starts by itself after that."
+        f"{quota} too.{lends} It starts by itself after that."
     )
 
 

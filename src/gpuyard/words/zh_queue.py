@@ -66,9 +66,16 @@ def _quota_never(facts: Facts) -> str:
     )
 
 
+_LENDS = (
+    "没人知道要等到什么时候：{without_end:list} 比它先来，而且结束时间未知。在那之前，为它留出的 CPU 核和内存"
+    "有一半开放给排在后面的任务；那之后不再放新的任务进来。"
+)
+
+
 def _busy(facts: Facts) -> str:
     until = "可以为它中断的任务要先运行一段时间：{ripe_at:moment} 以后才行。"
-    end = (until if facts.get("ripe_at") else "") + "有空位后会自动启动。"
+    end = (until if facts.get("ripe_at") else "") + (_LENDS if facts.get("without_end") else "")
+    end += "有空位后会自动启动。"
     pool = "对它开放的（资源池 {pools:list}）" if facts.get("pools") else ""
     if facts.get("fitting"):
         return f"正在等别的任务结束：目前放得下 {{replicas}} 个副本中的 {{fitting}} 个，而副本要一起启动。{end}"
@@ -90,7 +97,18 @@ def _busy(facts: Facts) -> str:
 def _order(facts: Facts) -> str:
     who = "{ahead_name}（{ahead}）" if facts.get("ahead_name") else "{ahead} "
     quota = "，等的是同一份 {quota} 配额" if facts.get("quota") else ""
-    return f"正在排队[，目前第 {{position}} 位]：{who}排在它前面，也在等待{quota}。轮到后会自动启动。"
+    lends = ""
+    if facts.get("without_end"):
+        lends = (
+            "没人知道前者何时能启动：{without_end:list} 来得更早，而且结束时间未知。在那之前，"
+            "为前者留出的 CPU 核和内存有一半开放给任务，"
+        )
+        lends += (
+            "{kind:noun}没有结束时间，所以不在其中。"
+            if facts.get("kind") == "env"
+            else "但那一半剩下的不够这个[{kind:noun}]用。"
+        )
+    return f"正在排队[，目前第 {{position}} 位]：{who}排在它前面，也在等待{quota}。{lends}轮到后会自动启动。"
 
 
 def _card_held(facts: Facts) -> str:
