@@ -19,7 +19,8 @@ from tests.engines.places import replica
 from gpuyard.domain.errors import EngineError, EngineUnsure
 from gpuyard.domain.images import may_be_asked, registry_of
 from gpuyard.domain.reasons import Code, because
-from gpuyard.domain.workload import Life
+from gpuyard.domain.workload import Life, ReplicaId
+from gpuyard.engines.container import names
 from gpuyard.engines.container.images import MOST_PULLS, cause_of, full_names, is_reference
 from gpuyard.engines.seam import KeepsImages
 
@@ -314,6 +315,19 @@ def test_steps_of_a_pull_are_told(container_yard: ContainerYard, registry: Regis
     container_yard.engine.pull_image(f"{REGISTRY}/good:1", told.append)
     assert told[0] == f"{REGISTRY}/good:1"
     container_yard.engine.remove_image(f"{REGISTRY}/good:1")
+
+
+def test_an_image_that_only_looks_like_somebodys_environment_is_like_any_other(each_yard: ContainerYard) -> None:
+    name, id = "localhost/alike:1", replica()
+    labels = names.labels(ReplicaId("wsomebodys", 1, "main", 0), "abcdefabcdef")
+    for chosen in (name, "its id"):
+        each_yard.host.load(name, *(f"LABEL {key}={value}" for key, value in labels.items()))
+        (held,) = [held for held in each_yard.engine.images() if held.name == name]
+        assert each_yard.run("echo ran", id, image=name)[1] == "ran\n"
+        each_yard.wait_for(lambda: each_yard.containers() == [], "the end of all that uses it")
+        assert each_yard.engine.remove_image(held.id if chosen != name else name)
+        assert not each_yard.engine.has_image(name)
+        id = replica(1)
 
 
 def test_an_archive_is_loaded_and_its_images_named(container_yard: ContainerYard) -> None:

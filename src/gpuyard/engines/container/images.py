@@ -227,10 +227,13 @@ def _tags(image: dict[str, Any]) -> list[str]:
 
 
 def _is_kept(image: dict[str, Any]) -> bool:
-    """Made from somebody's dev environment: it has all of its container's labels, also when it has lost its name. An
-    image that only plays with some of them is like any other."""
-    labels = (image.get("Config") or {}).get("Labels") or {}
-    return names.read_labels(labels) is not None or any(name.startswith(names.KEPT_IMAGES) for name in _tags(image))
+    """Made from somebody's dev environment: it has a name of ours, or, when it has lost that, none at all and all of
+    its container's labels. One that a registry or a file gave has a name of its own, and may have whatever labels."""
+    digests = [name for name in image.get("RepoDigests") or () if not name.startswith("<none>")]
+    called = [*_tags(image), *digests]
+    if called:
+        return any(name.startswith(names.KEPT_IMAGES) for name in called)
+    return names.read_labels((image.get("Config") or {}).get("Labels") or {}) is not None
 
 
 def _held(image: dict[str, Any], name: str) -> HeldImage:
