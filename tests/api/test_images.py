@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 
 import pytest
-from tests.api.yard import Yard, running
+from tests.api.yard import Yard, running, wait_until
 
 from gpuyard.api.parts import ImagePolicy
 from gpuyard.domain.errors import EngineError
@@ -25,6 +26,7 @@ class Shelf:
         self.names = set(names)
         self.pulled: list[str] = []
         self.users: list[str] = []
+        self.waiting: list[str] = []
 
     def images(self) -> Sequence[HeldImage]:
         return [HeldImage(name, name, 1, 0.0) for name in sorted(self.names)]
@@ -37,8 +39,17 @@ class Shelf:
     def has_image(self, name: str) -> bool:
         return name in self.names
 
-    def pull_image(self, name: str, told: Callable[[str], None]) -> None:
+    def pull_image(
+        self, name: str, user: str, told: Callable[[str], None], over: Callable[[Reason | None], None]
+    ) -> Callable[[], None]:
+        """Those called silent never end."""
+        if "silent" in name:
+            self.waiting.append(user)
+            return lambda: self.waiting.remove(user)
         self.pulled.append(name)
+        told("a step")
+        over(None)
+        return lambda: None
 
     def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
         raise EngineError(because(Code.NOT_AN_IMAGE))
@@ -101,8 +112,39 @@ def test_one_bad_role_among_good_ones_is_found(yard: Yard) -> None:
 
 def test_what_may_be_fetched_is_fetched(yard: Yard, shelf: Shelf) -> None:
     with yard.person("pia") as pia:
-        assert pia.post("/api/v1/images/pull", json={"image": "debian:12"}).text.strip() == '{"done": true}'
+        told = pia.post("/api/v1/images/pull", json={"image": "debian:12"}).text.splitlines()
+    assert told == ['{"told": "a step"}', '{"done": true}']
     assert shelf.pulled == ["debian:12"]
+
+
+def test_pulls_that_never_end_hold_nothing_that_others_need_and_who_hangs_up_is_gone(yard: Yard, shelf: Shelf) -> None:
+    kept: list[Iterator[str]] = []
+    with yard.person("pia") as pia, ExitStack() as open_pulls:
+        for number in range(64):
+            pull = pia.stream("POST", "/api/v1/images/pull", json={"image": f"silent:{number}"})
+            lines = open_pulls.enter_context(pull).iter_lines()
+            kept.append(lines)  # let go of, it would hang up
+            assert "will be fetched" in next(lines)
+            assert next(lines) == '{"told": ""}'  # still here
+        assert len(shelf.waiting) == 64
+        with yard.owner as owner:
+            assert owner.get("/api/v1/images").status_code == 200
+            assert owner.get("/healthz").status_code == 200
+    wait_until(lambda: not shelf.waiting)
+
+
+def test_who_may_not_be_here_any_more_waits_no_longer(yard: Yard, shelf: Shelf) -> None:
+    with (
+        yard.person("pia") as pia,
+        yard.owner as owner,
+        pia.stream("POST", "/api/v1/images/pull", json={"image": "silent:1"}) as answer,
+    ):
+        lines = answer.iter_lines()
+        next(lines)
+        tokens = owner.get("/api/v1/tokens", params={"user": "pia"}).json()["items"]
+        assert owner.delete(f"/api/v1/tokens/{tokens[0]['id']}").status_code < 300
+        assert '"error"' in list(lines)[-1]
+    wait_until(lambda: not shelf.waiting)
 
 
 def test_an_image_in_use_is_refused_with_the_names_of_those_who_use_it(yard: Yard, shelf: Shelf) -> None:

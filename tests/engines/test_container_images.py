@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
+from functools import partial
+from queue import SimpleQueue
 
 import pytest
-from tests.engines.containers import IMAGE, NOBODYS_REGISTRY, REGISTRY, REGISTRY_PORT, ContainerYard, image_of_busybox
-from tests.engines.places import replica
+from aiodocker import Docker
+from tests.engines.containers import (
+    IMAGE,
+    NOBODYS_REGISTRY,
+    REGISTRY,
+    REGISTRY_PORT,
+    ContainerYard,
+    image_of_busybox,
+)
+from tests.engines.places import PATIENCE_SECONDS, replica
+from tests.engines.registries import Registry, SilentRegistry, serving
 
-from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.errors import EngineError, EngineWaits
 from gpuyard.domain.images import may_be_asked, registry_of
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.domain.workload import Life, ReplicaId
 from gpuyard.engines.container import names
-from gpuyard.engines.container.images import MOST_PULLS, cause_of, full_names, is_reference
+from gpuyard.engines.container.client import EngineClient
+from gpuyard.engines.container.images import Images, cause_of, full_names, is_reference
+from gpuyard.engines.container.pulls import Problem
+from gpuyard.engines.container.turns import MOST_OF_ONE
 from gpuyard.engines.seam import KeepsImages
 
 
@@ -37,7 +48,7 @@ def test_what_is_no_image_name_is_never_asked_for(container_yard: ContainerYard,
     with pytest.raises(EngineError):
         container_yard.launch("true", replica(), image=name)
     with pytest.raises(EngineError):
-        container_yard.engine.pull_image(name, print)
+        ask_for(container_yard, name)
     assert container_yard.engine.remove_image(name) is False
 
 
@@ -109,90 +120,17 @@ def test_a_registry_may_be_asked_only_by_the_name_it_was_allowed_by(
     assert may_be_asked(registry, allowed) is may
 
 
+def ask_for(container_yard: ContainerYard, name: str) -> None:
+    container_yard.engine.pull_image(name, "ann", lambda step: None, lambda problem: None)
+
+
 # --- a registry -------------------------------------------------------------------------------------------------------
-
-
-class Registry:
-    """As much of one as a pull needs: one good image, one that may not be had, one that never comes."""
-
-    def __init__(self) -> None:
-        layer = image_of_busybox({"etc/pulled": "yes"})
-        rootfs = {"type": "layers", "diff_ids": [_digest(layer)]}
-        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": rootfs}).encode()
-        kind = "application/vnd.docker.distribution.manifest.v2+json"
-        self.manifest = json.dumps(
-            {
-                "schemaVersion": 2,
-                "mediaType": kind,
-                "config": _part("application/vnd.docker.container.image.v1+json", config),
-                "layers": [_part("application/vnd.docker.image.rootfs.diff.tar", layer)],
-            }
-        ).encode()
-        self.kind = kind
-        self.blobs = {_digest(blob): blob for blob in (layer, config)}
-        self.go_on = threading.Event()
-        self.pulls = 0
-
-
-def _digest(data: bytes) -> str:
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
-
-
-def _part(kind: str, data: bytes) -> dict[str, object]:
-    return {"mediaType": kind, "size": len(data), "digest": _digest(data)}
 
 
 @pytest.fixture
 def registry() -> Iterator[Registry]:
-    made = Registry()
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(with_body=True)
-
-        def do_HEAD(self) -> None:
-            self._answer(with_body=False)
-
-        def _answer(self, *, with_body: bool) -> None:
-            status, kind, body = self._find()
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Docker-Content-Digest", _digest(body))
-            self.end_headers()
-            if with_body:
-                self.wfile.write(body)
-
-        def _find(self) -> tuple[int, str, bytes]:
-            parts = self.path.strip("/").split("/")
-            if parts == ["v2"]:
-                return 200, "application/json", b"{}"
-            if parts[1] == "slow":
-                made.go_on.wait()
-            if parts[1] == "secret":
-                return 401, "application/json", _error("UNAUTHORIZED", "authentication required")
-            if parts[1] in ("good", "slow") and parts[2] == "manifests" and parts[3] in ("1", _digest(made.manifest)):
-                made.pulls += self.command == "GET"
-                return 200, made.kind, made.manifest
-            if parts[1] in ("good", "slow") and parts[2] == "blobs" and parts[3] in made.blobs:
-                return 200, "application/octet-stream", made.blobs[parts[3]]
-            return 404, "application/json", _error("MANIFEST_UNKNOWN", "manifest unknown")
-
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", REGISTRY_PORT), Answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield made
-    made.go_on.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def _error(code: str, message: str) -> bytes:
-    return json.dumps({"errors": [{"code": code, "message": message}]}).encode()
+    with serving(REGISTRY_PORT) as made:
+        yield made
 
 
 def test_an_image_that_is_not_here_is_pulled_for_the_work_that_names_it(
@@ -253,7 +191,7 @@ def test_a_name_that_leads_to_a_machine_nobody_allowed_is_refused_before_anybody
     listener = Listener()
     name = f"{host}:{listener.port}/x"
     for ask in (
-        lambda: container_yard.engine.pull_image(name, print),
+        lambda: ask_for(container_yard, name),
         lambda: container_yard.launch("true", replica(), image=name),
     ):
         with pytest.raises(EngineError) as refused:
@@ -299,22 +237,89 @@ def test_work_whose_image_is_here_does_not_wait_behind_slow_registries(
     container_yard: ContainerYard, registry: Registry
 ) -> None:
     engine = container_yard.engine
-    slow = [container_yard.request(replica(n), "true", image=f"{REGISTRY}/slow:{n + 2}") for n in range(MOST_PULLS + 1)]
-    with ThreadPoolExecutor(MOST_PULLS) as pool:
-        launches = [pool.submit(engine.launch, request) for request in slow[:MOST_PULLS]]
-        container_yard.wait_for(lambda: all(container_yard.look(r.id).reason for r in slow[:MOST_PULLS]), "the pulls")
-        with pytest.raises(EngineUnsure):
-            engine.launch(slow[-1])
-        assert container_yard.run("echo here", replica(9))[1] == "here\n"
-        registry.go_on.set()
-        assert all(isinstance(launch.exception(), EngineError) for launch in launches)
+    slow = [
+        container_yard.request(replica(n), "true", image=f"{REGISTRY}/slow:{n + 2}") for n in range(MOST_OF_ONE + 1)
+    ]
+    woken = threading.Semaphore(0)
+    for request in slow:
+        with pytest.raises(EngineWaits) as waits:
+            engine.launch(request)
+        waits.value.then(woken.release)
+    told = [container_yard.look(request.id).reason for request in slow]
+    assert [reason.code for reason in told if reason] == [Code.PULLING] * MOST_OF_ONE + [Code.PULL_WAITS]
+    assert container_yard.run("echo here", replica(9))[1] == "here\n"
+    assert container_yard.run("echo other", replica(8), owner="bob", image=f"{REGISTRY}/good:1")[1] == "other\n"
+    registry.go_on.set()
+    for _ in slow:
+        assert woken.acquire(timeout=PATIENCE_SECONDS)
+    for request in slow[:MOST_OF_ONE]:
+        with pytest.raises(EngineError, match=r"pull_failed.*slow"):
+            engine.launch(request)
+    for request in slow:
+        engine.stop(request.id, None, 0.0)
+        assert container_yard.look(request.id).life is Life.ABSENT
+    container_yard.wait_for(lambda: container_yard.containers() == [], "the end of all that uses it")
+    engine.remove_image(f"{REGISTRY}/good:1")
 
 
-def test_steps_of_a_pull_are_told(container_yard: ContainerYard, registry: Registry) -> None:
+def test_the_steps_of_a_pull_and_its_end_are_told(container_yard: ContainerYard, registry: Registry) -> None:
     told: list[str] = []
-    container_yard.engine.pull_image(f"{REGISTRY}/good:1", told.append)
-    assert told[0] == f"{REGISTRY}/good:1"
-    container_yard.engine.remove_image(f"{REGISTRY}/good:1")
+    ends: SimpleQueue[Reason | None] = SimpleQueue()
+    name = f"{REGISTRY}/good:1"
+    container_yard.engine.pull_image(name, "ann", told.append, ends.put)
+    assert ends.get(timeout=PATIENCE_SECONDS) is None
+    assert told[0] == name
+    assert container_yard.engine.has_image(name)
+    container_yard.engine.remove_image(name)
+    container_yard.engine.pull_image(f"{REGISTRY}/gone:1", "ann", told.append, ends.put)
+    failed = ends.get(timeout=PATIENCE_SECONDS)
+    assert failed is not None
+    assert (failed.code, failed.facts["why"]) == (Code.PULL_FAILED, "not_found")
+
+
+def test_a_pull_that_nobody_waits_for_any_more_hangs_up(each_yard: ContainerYard) -> None:
+    silent, engine, id = SilentRegistry(REGISTRY_PORT), each_yard.engine, replica()
+    try:
+        leave = engine.pull_image(f"{REGISTRY}/x:1", "ann", lambda step: None, lambda problem: None)
+        with pytest.raises(EngineWaits):
+            engine.launch(each_yard.request(id, "true", image=f"{REGISTRY}/x:1"))
+        each_yard.wait_for(lambda: silent.open, "a knock at the registry")
+        engine.stop(id, None, 0.0)
+        assert each_yard.look(id).life is Life.ABSENT
+        assert silent.open
+        leave()
+        each_yard.wait_for(lambda: not silent.open, "the end of the pull")
+    finally:
+        silent.close()
+
+
+def test_pulls_of_any_number_hold_up_no_knock_and_no_question(container_yard: ContainerYard) -> None:
+    silent, client = SilentRegistry(REGISTRY_PORT), EngineClient(container_yard.host.socket)
+
+    async def pull(number: int, docker: Docker) -> None:
+        params = {"fromImage": f"{REGISTRY}/x{number}:1"}
+        async with docker._query("images/create", "POST", params=params) as answer:
+            with closing(answer):
+                await answer.read()
+
+    try:
+        pulls = [client.begin(partial(pull, number), PATIENCE_SECONDS) for number in range(70)]
+        container_yard.wait_for(lambda: silent.open, "a knock at the registry")
+        assert client.knock()
+        assert client.call(lambda docker: docker.images.list())
+        for one in pulls:
+            one.cancel()
+    finally:
+        client.close()
+        silent.close()
+
+
+def test_a_pull_whose_turn_comes_when_the_disk_is_nearly_full_is_not_begun(container_yard: ContainerYard) -> None:
+    client, ends = EngineClient(container_yard.host.socket), list[Problem | None]()
+    images = Images(client, ["*"], is_full=lambda: True)
+    images.fetch(f"{REGISTRY}/good:1", "ann", lambda step: None, ends.append, is_request=False)
+    assert cause_of(str(ends[0])) == "disk_full"
+    client.close()
 
 
 def test_an_image_that_only_looks_like_somebodys_environment_is_like_any_other(each_yard: ContainerYard) -> None:

@@ -6,11 +6,8 @@ under a name that all use, or takes a name away, is for admins.
 
 from __future__ import annotations
 
-import json
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from queue import SimpleQueue
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -18,17 +15,18 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
-from gpuyard.access import audit
+from gpuyard.access import audit, rights
 from gpuyard.access.rights import Action
 from gpuyard.api.cluster import TAR_BODY
 from gpuyard.api.errors import body_of
-from gpuyard.api.guard import Caller, Doors, needs
+from gpuyard.api.guard import Caller, Doors, credentials_of, needs
 from gpuyard.api.models import In, Instant, Out
+from gpuyard.api.pulling import Pulled, Steps
 from gpuyard.api.uploads import Uploads
 from gpuyard.api.views import instant
 from gpuyard.dialects.native import check_image_name
-from gpuyard.domain.errors import BadInput, Conflict, EngineError, NotFound, YardError
-from gpuyard.domain.reasons import Code, because
+from gpuyard.domain.errors import BadInput, Conflict, EngineError, NotFound, Unavailable, YardError
+from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.engines.seam import KeepsImages
 from gpuyard.store import workloads
 
@@ -66,34 +64,51 @@ def list_images(caller: Annotated[Caller, needs(Action.SEE_IMAGES)]) -> Any:
 
 
 @doors.post("/images/pull", response_class=StreamingResponse)
-def pull(caller: Annotated[Caller, needs(Action.PULL_IMAGE)], asked: PullIn) -> Response:
-    """Fetch one from its registry. The answer is lines of JSON: `{"told": ...}` for every step, then `{"done": true}`
-    or `{"error": ...}`."""
-    store, name = _store(caller), check_image_name(asked.image)
+async def pull(caller: Annotated[Caller, needs(Action.PULL_IMAGE)], request: Request, asked: PullIn) -> Response:
+    """Fetch one from its registry. The answer is lines of JSON: `{"told": ...}` for every step, an empty one now and
+    then, then `{"done": true}` or `{"error": ...}`. Few are fetched at a time, and no longer than somebody waits."""
+    steps = Steps()
+    leave = await run_in_threadpool(_begin, caller, check_image_name(asked.image), steps)
+    gone = because(Code.ENGINE_CANNOT, engine=caller.parts.images.engine, what="engine.away")
+    every = caller.parts.limits.heartbeat_seconds
+    return Pulled(steps, leave, _permission(caller, request), every, body_of(gone, (), caller.language))
+
+
+def _begin(caller: Caller, name: str, steps: Steps) -> Callable[[], None]:
+    store = _store(caller)
     refusal = store.fetch_refusal(name)
     if refusal is not None:
         raise BadInput(refusal)
-    _note(caller, Action.PULL_IMAGE, name)
-    return StreamingResponse(_steps(caller, store, name), media_type="application/x-ndjson")
+
+    def over(problem: Reason | None) -> None:
+        steps.end({"done": True} if problem is None else body_of(problem, (), caller.language))
+
+    leave = store.pull_image(name, caller.actor.name, steps.tell, over)
+    if not steps.has_any:
+        steps.tell(caller.say(because(Code.PULL_WAITS, image=name)))
+    try:
+        _note(caller, Action.PULL_IMAGE, name)
+    except YardError:
+        leave()
+        raise
+    return leave
 
 
-def _steps(caller: Caller, store: KeepsImages, name: str) -> Iterator[str]:
-    """It goes on when nobody listens any more: the next who asks finds it here."""
-    told: SimpleQueue[dict[str, Any]] = SimpleQueue()
+def _permission(caller: Caller, request: Request) -> Callable[[], bool]:
+    """An answer that goes on for long outlives its request, so the right to it is looked at again and again."""
+    credentials = credentials_of(request, caller.parts.tls)
 
-    def work() -> None:
+    def may_stay() -> bool:
+        if caller.parts.stopping():
+            return False
         try:
-            store.pull_image(name, lambda text: told.put({"told": text}))
-            told.put({"done": True})
-        except YardError as error:
-            told.put(body_of(error.reason, (), caller.language))
+            return rights.may(caller.parts.access.authenticate(credentials), Action.PULL_IMAGE)
+        except Unavailable:
+            return True
+        except YardError:
+            return False
 
-    threading.Thread(target=work, name="pull", daemon=True).start()
-    while True:
-        line = told.get()
-        yield json.dumps(line) + "\n"
-        if "told" not in line:
-            return
+    return may_stay
 
 
 @doors.put("/images/load", response_model=LoadedOut, openapi_extra=TAR_BODY)

@@ -6,13 +6,16 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import TypeVar
 
 from gpuyard.control.job_keys import JobKeys
 from gpuyard.dialects.inside import told
-from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.errors import EngineError, EngineUnsure, EngineWaits
 from gpuyard.domain.people import Group, User
 from gpuyard.domain.reasons import Reason
 from gpuyard.domain.told import SmallFile, is_host_name
@@ -21,7 +24,9 @@ from gpuyard.engines.seam import Engine, LaunchesQuickly, LaunchRequest, MakesRo
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Attempt = tuple[Workload, list[LaunchRequest]]  # and what to launch for it
+Key = tuple[str, int]  # a workload and the number of its attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +50,10 @@ class Launcher:
         self._keys = keys
         self._executor = executor
         self._wake = wake
-        self._under_way: set[tuple[str, int]] = set()
+        self._under_way: set[Key] = set()
+        self._put_off: dict[Key, Attempt] = {}  # those that wait for something; they hold no thread
         self._results: SimpleQueue[LaunchResult] = SimpleQueue()
+        self._waits: SimpleQueue[tuple[Key, Reason]] = SimpleQueue()
 
     def is_launching(self, workload: Workload) -> bool:
         return (workload.id, workload.attempts_made) in self._under_way
@@ -66,16 +73,24 @@ class Launcher:
             for attempt in fresh:
                 self._executor.submit(self._launch, [attempt])
 
+    def withdraw(self, workload: Workload) -> bool:
+        """Nobody wants this attempt any more: if it only waits for something, it is not asked for again. False when it
+        is being launched in this moment."""
+        key = (workload.id, workload.attempts_made)
+        if self._put_off.pop(key, None) is None:
+            return False
+        self._under_way.discard(key)
+        return True
+
     def results(self) -> list[LaunchResult]:
         """Everything that came back since the last time."""
-        found: list[LaunchResult] = []
-        while True:
-            try:
-                result = self._results.get_nowait()
-            except Empty:
-                return found
-            self._under_way.discard((result.workload, result.attempt))
-            found.append(result)
+        found = _all_of(self._results)
+        self._under_way.difference_update((result.workload, result.attempt) for result in found)
+        return found
+
+    def waits(self) -> list[tuple[Key, Reason]]:
+        """Who was put off since the last time, and what they wait for."""
+        return _all_of(self._waits)
 
     def _launch(self, attempts: Sequence[Attempt]) -> None:
         makes_rooms = isinstance(self._engine, MakesRooms) and self._engine.makes_rooms
@@ -85,11 +100,22 @@ class Launcher:
                 is_shared = isinstance(self._engine, SharesNetwork) and self._engine.shares_network(workload.group)
                 told_all = tell(workload, requests, self._keys_at, makes_rooms=makes_rooms, own_ports=is_shared)
                 result = self._launch_all(key, told_all)
+            except EngineWaits as waits:
+                self._put_off[key] = (workload, requests)
+                self._waits.put((key, waits.reason))
+                waits.then(partial(self._again, key))
+                continue
             except Exception:  # a mistake in the engine: nobody knows what became of it, so it is asked for again
                 log.exception("launching %s", key[0])
                 result = LaunchResult(*key, {}, unsure=True)
             self._results.put(result)
         self._wake()
+
+    def _again(self, key: Key) -> None:
+        attempt = self._put_off.pop(key, None)
+        if attempt is not None:
+            with suppress(RuntimeError):  # the server ends in this very moment
+                self._executor.submit(self._launch, [attempt])
 
     def _keys_at(self, workload: str, folder: str) -> tuple[SmallFile, ...]:
         """None where the engine cannot show them: the machine's own people have keys of their own there."""
@@ -103,6 +129,8 @@ class Launcher:
         for request in requests:
             try:
                 handles[request.id] = self._engine.launch(request)
+            except EngineWaits:
+                raise
             except EngineUnsure:
                 return LaunchResult(*key, {}, unsure=True)
             except EngineError as error:
@@ -112,6 +140,15 @@ class Launcher:
                 log.exception("launching %s", request.id)
                 return LaunchResult(*key, handles, request.id, f"{error.strerror or error}")
         return LaunchResult(*key, handles)
+
+
+def _all_of(queue: SimpleQueue[T]) -> list[T]:
+    found: list[T] = []
+    while True:
+        try:
+            found.append(queue.get_nowait())
+        except Empty:
+            return found
 
 
 def render(

@@ -211,6 +211,10 @@ class Control:
             changes.tell(workload.id, [StoryEvent(now, reason, workload.state, workload.attempts_made)])
 
     def _take_launch_results(self, changes: Changes, now: float) -> None:
+        for (id, attempt), reason in self._launcher.waits():
+            workload = changes.now(id)
+            if workload is not None and workload.attempts_made == attempt and workload.state is State.PLACED:
+                changes.tell(id, [StoryEvent(now, reason, workload.state, attempt)])
         for result in self._launcher.results():
             workload = changes.now(result.workload)
             if workload is None or workload.attempts_made != result.attempt or result.unsure:
@@ -347,7 +351,7 @@ class Control:
         placed = [w for w in self.picture.in_state(State.PLACED) if not self._launcher.is_launching(w)]
         self._launcher.begin([(workload, self._requests(workload)) for workload in placed])
         for workload in self.picture.in_state(State.STOPPING):
-            if self._launcher.is_launching(workload):
+            if self._launcher.is_launching(workload) and not self._launcher.withdraw(workload):
                 continue
             if self._observer.stop(workload, now, self._settings.stop_again_seconds):
                 self._woken.set()

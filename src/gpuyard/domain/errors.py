@@ -10,9 +10,12 @@ YardError
 ├── Unavailable      a part is busy or full just now; trying again may work
 └── EngineError      the place where work runs could not do it
     └── EngineUnsure  it may or may not have happened; ask again with the same id
+        └── EngineWaits  nothing has happened yet, because something else has to come first
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from gpuyard.domain.reasons import Reason
 
@@ -67,3 +70,12 @@ class EngineError(YardError):
 
 class EngineUnsure(EngineError):
     """It may or may not have happened; asking again with the same id settles it."""
+
+
+class EngineWaits(EngineUnsure):
+    """Nothing has happened yet: something has to come first that takes long. `then` has a call made, once, from any
+    thread, when asking again leads on; at once when it does already."""
+
+    def __init__(self, reason: Reason, then: Callable[[Callable[[], None]], None]) -> None:
+        super().__init__(reason)
+        self.then = then

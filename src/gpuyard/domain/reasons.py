@@ -67,6 +67,7 @@ class Code(StrEnum):
     IMAGE_NOT_USED = "story.image_not_used"  # image, engine
     CARDS_SIMULATED = "story.cards_simulated"  # cards
     PULLING = "story.pulling"  # image, replica
+    PULL_WAITS = "story.pull_waits"  # image, replica
 
     # How an attempt or a workload ended.
     SUCCEEDED = "ended.succeeded"  # (none)
@@ -178,6 +179,7 @@ class Code(StrEnum):
     IMAGE_REFUSED = "refused.image_refused"  # image, engine
     IMAGE_IN_USE = "refused.image_in_use"  # image, by
     NOT_AN_IMAGE = "refused.not_an_image"  # (none)
+    TOO_MANY_PULLS = "refused.too_many_pulls"  # own
     BUSY_STORE = "refused.busy_store"  # seconds
     STORE_FULL = "refused.store_full"  # (none)
     STORE_CORRUPT = "refused.store_corrupt"  # path, detail, command

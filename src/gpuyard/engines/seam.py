@@ -55,7 +55,8 @@ class Engine(Protocol):
     def launch(self, request: LaunchRequest) -> str:
         """Start a replica and return the handle. Asked twice for the same id, it starts once and answers the same.
 
-        Raises EngineError when the replica cannot be started at all, EngineUnsure when nobody knows.
+        Raises EngineError when the replica cannot be started at all, EngineUnsure when nobody knows, EngineWaits while
+        something has to come first that takes long, such as its image: then it is to be asked again, or stopped.
         """
 
     def observe(self, replicas: Mapping[ReplicaId, str | None]) -> Mapping[ReplicaId, Seen]:
@@ -143,7 +144,7 @@ class HeldImage:
 
 @runtime_checkable
 class KeepsImages(Protocol):
-    """Work runs in images here. Each verb may take as long as a registry or a disk does."""
+    """Work runs in images here. Each verb may take as long as a disk does, but none waits for a registry."""
 
     def images(self) -> Sequence[HeldImage]: ...
 
@@ -153,8 +154,15 @@ class KeepsImages(Protocol):
     def has_image(self, name: str) -> bool:
         """Whether it is on this machine, so that no registry is needed. Raises EngineError when nobody knows."""
 
-    def pull_image(self, name: str, told: Callable[[str], None]) -> None:
-        """Fetch it from its registry; `told` hears of the steps. Raises EngineError with the reason when it fails."""
+    def pull_image(
+        self, name: str, user: str, told: Callable[[str], None], over: Callable[[Reason | None], None]
+    ) -> Callable[[], None]:
+        """Have it fetched from its registry. `told` hears of the steps, and of none as long as others have their turn;
+        `over` once of the end: the reason why it failed, or None. Both from any thread, and neither may take long.
+
+        The answer gives it up; what nobody waits for any more is not fetched to its end. Raises EngineError when it is
+        refused at once, TooMany when this user waits for too many already.
+        """
 
     def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
         """Take in the images of a `docker save` archive. Returns their names."""

@@ -28,6 +28,15 @@ def _container_failed(facts: Facts) -> str:
     return "It could not be started[ ({replica})]: " + why.get(str(facts.get("why")), other) + "."
 
 
+def _too_many_pulls(facts: Facts) -> str:
+    if facts.get("own"):
+        return (
+            "{own} images are still being fetched for you, or wait for their turn. Wait until one is here, or end one "
+            "(Ctrl-C), then ask again."
+        )
+    return "Too many images are being fetched just now. Try again in a moment."
+
+
 def _image_not_used(facts: Facts) -> str:
     noted = "The image {image} is noted but not used: the {engine} engine"
     if facts.get("engine") == "simulated":
@@ -68,5 +77,7 @@ IMAGES: Mapping[Code, Template] = {
         "The image {image} is in use[: {by:list}]. First stop the jobs (`yard stop ID`) and remove the environments "
         "(`yard env rm NAME`; stopped ones use it, too) made of it."
     ),
+    Code.PULL_WAITS: "The image {image} will be fetched[ for {replica}] when it is its turn; others are before it.",
+    Code.TOO_MANY_PULLS: _too_many_pulls,
     Code.NOT_AN_IMAGE: "That file is no image. Give one that `docker save` or `podman save` has written.",
 }

@@ -28,6 +28,12 @@ def _container_failed(facts: Facts) -> str:
     return "没能启动[（{replica}）]：" + why.get(str(facts.get("why")), other) + "。"
 
 
+def _too_many_pulls(facts: Facts) -> str:
+    if facts.get("own"):
+        return "你还有 {own} 个镜像正在拉取或排队。请等其中一个完成，或用 Ctrl-C 结束一个，然后再试。"
+    return "现在拉取的镜像太多，请稍后再试。"
+
+
 def _image_not_used(facts: Facts) -> str:
     noted = "镜像 {image} 只作记录，没有使用：{engine} 引擎"
     if facts.get("engine") == "simulated":
@@ -67,5 +73,7 @@ IMAGES: Mapping[Code, Template] = {
         "镜像 {image} 正在使用[：{by:list}]。请先停止使用它的任务（`yard stop ID`），并删除使用它的环境"
         "（`yard env rm NAME`，已停止的也算），再删除镜像。"
     ),
+    Code.PULL_WAITS: "镜像 {image} 正在排队等待拉取[（{replica}）]，前面还有其他镜像。",
+    Code.TOO_MANY_PULLS: _too_many_pulls,
     Code.NOT_AN_IMAGE: "这个文件不是镜像。请提供 `docker save` 或 `podman save` 保存的文件。",
 }

@@ -1,5 +1,8 @@
 """Asks the container engine, from any thread, and never waits longer than it was told.
 
+What takes long and is asked for by users, such as pulls, goes over connections apart: however many of those there are
+and however silent, a knock, a start and a stop wait for none of them.
+
 While the engine does not answer the circuit is open: whoever asks hears so at once, and only a small knock now and then
 tries whether it is back.
 """
@@ -27,6 +30,7 @@ USUAL_SECONDS = 20.0
 _KNOCK_SECONDS = 4.0  # an engine that does not even answer a knock in this time hangs
 _REST_WELL, _REST_AWAY = 3.0, 0.3
 _NO_CONNECTION = 900  # aiodocker's own number
+_MOST_APART = 32
 
 
 class EngineAway(Exception):
@@ -56,6 +60,7 @@ class EngineClient:
         self._away_since: float | None = None
         self._listeners: list[Callable[[bool], None]] = []
         self._docker: Docker | None = None
+        self._docker_apart: Docker | None = None
         self._loop = asyncio.new_event_loop()
         self._handing = threading.Lock()
         self._is_closed = False
@@ -73,11 +78,9 @@ class EngineClient:
         every further knock that stays unanswered."""
         self._listeners.append(call)
 
-    def call(self, ask: Callable[[Docker], Awaitable[T]], seconds: float = USUAL_SECONDS) -> T:
+    def call(self, ask: Callable[[Docker], Awaitable[T]], seconds: float = USUAL_SECONDS, *, apart: bool = False) -> T:
         """Raises Refused when the engine says no, EngineAway when it says nothing."""
-        if self._away_since is not None:
-            raise EngineAway("the container engine does not answer")
-        answer = self._hand_over(self._ask(ask, seconds))
+        answer = self.begin(ask, seconds, apart=apart)
         try:
             return answer.result(seconds + 5.0)
         except concurrent.futures.TimeoutError as problem:
@@ -85,6 +88,14 @@ class EngineClient:
             raise EngineAway("the container engine did not answer in time") from problem
         except concurrent.futures.CancelledError as problem:
             raise EngineAway("the container engine is being let go") from problem
+
+    def begin(
+        self, ask: Callable[[Docker], Awaitable[T]], seconds: float, *, apart: bool = True
+    ) -> concurrent.futures.Future[T]:
+        """The same for somebody who does not wait for it. To cancel it hangs up."""
+        if self._away_since is not None:
+            raise EngineAway("the container engine does not answer")
+        return self._hand_over(self._ask(ask, seconds, apart=apart))
 
     def knock(self) -> bool:
         """Whether it answers now."""
@@ -126,24 +137,34 @@ class EngineClient:
         self._loop.close()
 
     async def _hang_up(self) -> None:
-        if self._docker is not None:
-            await self._docker.close()
-            await self._docker.session.close()
+        for docker in filter(None, (self._docker, self._docker_apart)):
+            await docker.close()
+            await docker.session.close()
 
     def _engine(self) -> Docker:
-        """Every call has a connection of its own: one that an engine left behind when it died would be no use."""
+        """As many connections as there are calls: behind each of them a thread waits, which bounds them."""
         if self._docker is None:
-            connector = aiohttp.UnixConnector(self.socket, force_close=True, limit=64)
-            session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout())
-            self._docker = Docker("unix://localhost", connector=connector, session=session)
+            self._docker = self._connected(most=0)
         return self._docker
 
-    async def _ask(self, ask: Callable[[Docker], Awaitable[T]], seconds: float) -> T:
+    def _engine_apart(self) -> Docker:
+        if self._docker_apart is None:
+            self._docker_apart = self._connected(most=_MOST_APART)
+        self._docker_apart.api_version = self._engine().api_version
+        return self._docker_apart
+
+    def _connected(self, most: int) -> Docker:
+        """Every call has a connection of its own: one that an engine left behind when it died would be no use."""
+        connector = aiohttp.UnixConnector(self.socket, force_close=True, limit=most)
+        session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout())
+        return Docker("unix://localhost", connector=connector, session=session)
+
+    async def _ask(self, ask: Callable[[Docker], Awaitable[T]], seconds: float, *, apart: bool) -> T:
         try:
             async with asyncio.timeout(seconds):
                 if self._engine().api_version == "auto":
                     await self._knock()
-                answer = await ask(self._engine())
+                answer = await ask(self._engine_apart() if apart else self._engine())
         except TimeoutError as problem:
             self._note(is_away=not await self._knock())
             raise EngineAway(f"the container engine did not answer within {seconds:g} seconds") from problem

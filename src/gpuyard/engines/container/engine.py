@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from gpuyard.devices.probe import DeviceProbe
 from gpuyard.domain.cluster import Card, Node, NodeState
-from gpuyard.domain.errors import EngineError, EngineUnsure
+from gpuyard.domain.errors import EngineError, EngineUnsure, EngineWaits
 from gpuyard.domain.images import USUAL_REGISTRY
 from gpuyard.domain.places import Root, is_below
 from gpuyard.domain.reasons import Code, Reason, because
@@ -27,12 +27,14 @@ from gpuyard.engines.container import creating, inside_request, names
 from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
 from gpuyard.engines.container.containers import Containers
 from gpuyard.engines.container.creating import EngineFacts, Plan, Source
+from gpuyard.engines.container.fetching import Fetching
 from gpuyard.engines.container.firewall import Firewall, FirewallProblem
 from gpuyard.engines.container.held import Held
-from gpuyard.engines.container.images import Images
+from gpuyard.engines.container.images import Images, pull_failed
 from gpuyard.engines.container.keeping import Keeping
 from gpuyard.engines.container.networks import Networks, NoRoom
 from gpuyard.engines.container.places import Places, install_inside
+from gpuyard.engines.container.pulls import Problem
 from gpuyard.engines.container.settling import Settler
 from gpuyard.engines.container.watch import Watch
 from gpuyard.engines.container.wording import why_not_started
@@ -119,13 +121,14 @@ class ContainerEngine:
         self._places = Places(layout, roots)
         self._client = client
         self._containers = Containers(client, mark)
-        self._pictures = Images(client, self._options.registries)
+        self._pictures = Images(client, self._options.registries, self._disk.is_nearly_full)
         self._firewall = Firewall(self._options.denied_networks)
         self._networks = Networks(client, self._firewall, mark, self._options.network_pool, isolates=facts.is_podman)
         self._keeping = Keeping(self._places, self._containers, self._pictures)
         self._news = News()
         self._lock = threading.Lock()
-        self._launching: dict[ReplicaId, str] = {}  # and the image that is being fetched, if one is
+        self._launching: set[ReplicaId] = set()
+        self._fetching = Fetching(self._pictures, self._news.note)
         self._workers = ThreadPoolExecutor(4, "container-settle")
         self._held = Held(client, self._workers.submit)
         self._watch = Watch(self._options.log_limit_bytes, self._settle_soon)
@@ -153,7 +156,7 @@ class ContainerEngine:
             return handle
         self._refuse_what_cannot_be(request)
         with self._lock:
-            self._launching[request.id] = ""
+            self._launching.add(request.id)
         try:
             self._begin(request, folder, status)
         except EngineAway as problem:
@@ -162,12 +165,16 @@ class ContainerEngine:
             self._forget_launch(request)
             log.warning("%s could not be started: %s", request.id, problem)
             raise EngineError(why_not_started(str(problem), request.id.short)) from problem
+        except EngineWaits:
+            if record.exists(str(folder), record.TOMBSTONE):  # it was stopped in this very moment
+                self._fetching.give_up(request.id)
+            raise
         except EngineError:
             self._forget_launch(request)
             raise
         finally:
             with self._lock:
-                self._launching.pop(request.id, None)
+                self._launching.discard(request.id)
             self._places.unpin(request)
         return handle
 
@@ -180,6 +187,7 @@ class ContainerEngine:
         self._news.note(id)  # one that never began has nobody else to tell of it
         status = record.read(folder, record.STATUS)
         if status is None and self._settler.bury(id):
+            self._fetching.give_up(id)  # only now: whoever asks for it again has to find that it is over
             return
         if status is not None and status.get("life") == record.ENDED:
             return
@@ -197,6 +205,9 @@ class ContainerEngine:
             elif life is not Life.ABSENT and id not in keep:
                 self.stop(id, None, 0.0)
                 strays.append(id)
+        for id in self._fetching.ids():
+            if id not in keep:
+                self._fetching.give_up(id)
         self._workers.submit(self._keep_apart)
         self._workers.submit(self._clear_strays)
         return strays
@@ -261,10 +272,15 @@ class ContainerEngine:
     def has_image(self, name: str) -> bool:
         return self._asked(lambda: self._pictures.find(name)) is not None
 
-    def pull_image(self, name: str, told: Callable[[str], None]) -> None:
+    def pull_image(
+        self, name: str, user: str, told: Callable[[str], None], over: Callable[[Reason | None], None]
+    ) -> Callable[[], None]:
+        def ended(problem: Problem | None) -> None:
+            self._held.changed()
+            over(None if problem is None else _why_not_fetched(name, problem))
+
         self._refuse_when_full()
-        self._asked(lambda: self._pictures.pull(name, told))
-        self._held.changed()
+        return self._pictures.fetch(name, user, told, ended, is_request=True)
 
     def load_image(self, chunks: Iterable[bytes]) -> Sequence[str]:
         self._refuse_when_full()
@@ -360,22 +376,9 @@ class ContainerEngine:
 
     def _image(self, request: LaunchRequest) -> dict[str, Any]:
         name = request.image or self._options.default_image
-
-        def told(step: str) -> None:
-            with self._lock:
-                if request.id in self._launching and not self._launching[request.id]:
-                    self._launching[request.id] = name
-                    self._news.note(request.id)
-
-        try:
-            found = self._pictures.ensure(name, told)
-            self._held.met(name)
-            return found
-        except EngineError as problem:
-            if problem.reason.code is not Code.PULL_FAILED:
-                raise
-            facts = {**problem.reason.facts, "replica": request.id.short}
-            raise EngineError(replace(problem.reason, facts=facts)) from problem
+        found = self._fetching.ensure(request.id, request.owner, name)
+        self._held.met(name)
+        return found
 
     def _plan(
         self, request: LaunchRequest, folder: Path, image: str, cards: Sequence[Card], who: tuple[int, int]
@@ -450,11 +453,12 @@ class ContainerEngine:
         return verdicts.seen(id, status, self._node)
 
     def _look_at_launch(self, id: ReplicaId) -> Seen:
+        waits = self._fetching.reason(id)
         with self._lock:
-            image = self._launching.get(id)
-        if image is None or record.exists(str(self._layout.replica(id)), record.TOMBSTONE):
+            is_on_its_way = waits is not None or id in self._launching
+        if not is_on_its_way or record.exists(str(self._layout.replica(id)), record.TOMBSTONE):
             return Seen()
-        return Seen(Life.STARTING, reason=because(Code.PULLING, image=image, replica=id.short) if image else None)
+        return Seen(Life.STARTING, reason=waits)
 
     def _settle_soon(self, id: ReplicaId, oom_kills: int) -> None:
         with self._lock:
@@ -496,7 +500,7 @@ class ContainerEngine:
 
     def _clear_strays(self) -> None:
         with self._lock:
-            launching = {id.workload for id in self._launching}
+            launching = {id.workload for id in (*self._launching, *self._fetching.ids())}
         try:
             self._settler.clear_strays(launching, _STRAY_SECONDS)
         except (EngineAway, Refused) as problem:
@@ -505,7 +509,7 @@ class ContainerEngine:
             log.exception("looking for strays")
 
     def _is_old(self, id: ReplicaId) -> bool:
-        """A mark that precedes its replica by more than any launch takes; one that fetches an image takes longer."""
+        """A mark that precedes its replica by more than any launch takes."""
         with self._lock:
             if id in self._launching:
                 return False
@@ -522,6 +526,12 @@ class ContainerEngine:
         except Refused as problem:
             log.warning("the container engine refused: %s", problem)
             raise _cannot("engine.refused") from problem
+
+
+def _why_not_fetched(name: str, problem: Problem) -> Reason:
+    if isinstance(problem, Refused):
+        return pull_failed(name, problem.message).reason
+    return _cannot("engine.away").reason
 
 
 def _cannot(what: str) -> EngineError:

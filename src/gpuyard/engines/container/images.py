@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import re
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
+import aiohttp
 from aiodocker import Docker
+from aiodocker.exceptions import DockerError
 
 from gpuyard.domain.errors import EngineError
 from gpuyard.domain.images import full_names as full_names
 from gpuyard.domain.images import is_image_id, may_be_asked, read_image_name, registry_of
 from gpuyard.domain.reasons import Code, Reason, because
 from gpuyard.engines.container import names
-from gpuyard.engines.container.client import EngineAway, EngineClient, Refused
+from gpuyard.engines.container.client import EngineClient, Refused
+from gpuyard.engines.container.pulls import Over, Pulls, Told
 from gpuyard.engines.container.wording import without_paths
 from gpuyard.engines.seam import HeldImage
 
@@ -26,8 +29,6 @@ log = logging.getLogger(__name__)
 
 PULL_SECONDS = 3600.0
 LOAD_SECONDS = 3600.0
-MOST_PULLS = 3
-_TURN_SECONDS = 0.5
 
 # What registries and engines say, by what it means. The first that fits.
 _CAUSES: tuple[tuple[str, str], ...] = (
@@ -59,11 +60,12 @@ def pull_failed(image: str, message: str, replica: str = "") -> EngineError:
 
 
 class Images:
-    def __init__(self, client: EngineClient, registries: Sequence[str]) -> None:
+    def __init__(self, client: EngineClient, registries: Sequence[str], is_full: Callable[[], bool]) -> None:
+        """`is_full`: what is left of the disk is for what runs."""
         self._client = client
         self._registries = tuple(registries)
-        self._lock = threading.Lock()
-        self._pulls: set[str] = set()
+        self._is_full = is_full
+        self._pulls = Pulls(self._pull)
 
     def all(self) -> list[HeldImage]:
         """Those with a name; what only keeps a dev environment's changes is nobody's to choose."""
@@ -90,56 +92,21 @@ class Images:
             return None
         return because(Code.REGISTRY_REFUSED, image=name, registry=registry, allowed=list(self._registries))
 
-    def ensure(self, name: str, told: Callable[[str], None]) -> dict[str, Any]:
-        """The image's details, after pulling it if it is not here. Raises EngineAway when it is not yet its turn."""
-        if not is_reference(name):
-            raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=f"use {name!r} as an image"))
-        found = self.find(name)
-        if found is not None:
-            return found
-        with self._turn(name):
-            found = self.find(name)
-            if found is None:
-                self.pull(name, told)
-                found = self.find(name)
-        if found is None:
-            raise pull_failed(name, "it is not here although its registry gave it")
-        return found
-
-    @contextmanager
-    def _turn(self, name: str) -> Iterator[None]:
-        """Once for each image, and few at a time: those whose images are here must not wait behind slow registries."""
-        with self._lock:
-            is_free = name not in self._pulls and len(self._pulls) < MOST_PULLS
-            if is_free:
-                self._pulls.add(name)
-        if not is_free:
-            time.sleep(_TURN_SECONDS)
-            raise EngineAway(f"other images are being fetched before {name}")
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._pulls.discard(name)
-
-    def pull(self, name: str, told: Callable[[str], None]) -> None:
-        """From its registry. `told` hears of each step."""
+    def fetch(self, name: str, user: str, told: Told, over: Over, *, is_request: bool) -> Callable[[], None]:
+        """Have it fetched from its registry, when it is its turn; see Pulls."""
         if not is_reference(name) or is_image_id(name):
             raise EngineError(because(Code.ENGINE_CANNOT, engine="container", what=f"pull {name!r}"))
         refusal = self.fetch_refusal(name)
         if refusal is not None:
             raise EngineError(refusal)
+        return self._pulls.join(_asked_for(name), user, told, over, is_request=is_request)
 
-        async def ask(docker: Docker) -> None:
-            async for step in docker.images.pull(_asked_for(name), stream=True):
-                told(_step(step))
-
-        told(name)
-        try:
-            self._client.call(ask, PULL_SECONDS)
-        except Refused as problem:
-            log.warning("%s could not be fetched: %s", name, problem)
-            raise pull_failed(name, problem.message) from problem
+    def _pull(self, image: str, told: Told) -> Future[None]:
+        if self._is_full():  # it was not, perhaps, when somebody began to wait
+            full: Future[None] = Future()
+            full.set_exception(Refused(0, "no space left for images"))
+            return full
+        return self._client.begin(partial(_create, image, told), PULL_SECONDS)
 
     def load(self, chunks: Iterable[bytes]) -> list[str]:
         """The images of a `docker save` archive. Returns their names."""
@@ -152,7 +119,7 @@ class Images:
             return [step async for step in docker.images.import_image(pieces(), stream=True)]
 
         try:
-            said = self._client.call(ask, LOAD_SECONDS)
+            said = self._client.call(ask, LOAD_SECONDS, apart=True)
         except Refused as problem:
             raise _load_failed(problem.message) from problem
         loaded = re.findall(r"Loaded image(?: ID|\(s\))?:\s*([^\s,]+)", "\n".join(map(_step, said)))
@@ -191,6 +158,19 @@ class Images:
 def _asked_for(name: str) -> str:
     """As a registry is asked for it: without one in its name, the usual one is meant."""
     return full_names(name)[-1]
+
+
+async def _create(image: str, told: Told, docker: Docker) -> None:
+    """aiodocker's own pull keeps its connection when it is cancelled, so that the engine would go on, and takes one
+    that broke for the end."""
+    no_limit = aiohttp.ClientTimeout()
+    async with docker._query("images/create", "POST", params={"fromImage": image}, timeout=no_limit) as answer:
+        with contextlib.closing(answer):
+            async for line in answer.content:
+                step = json.loads(line)
+                if "error" in step or "errorDetail" in step:
+                    raise DockerError(500, str((step.get("errorDetail") or {}).get("message") or step.get("error")))
+                told(_step(step))
 
 
 async def _inspect(name: str, docker: Docker) -> dict[str, Any]:
