@@ -236,7 +236,7 @@ def test_vs_code_answers_and_keeps_its_things_in_the_home(start: Start, image: s
             return await visitor.get(f"/?folder={stage.HOME}")
 
     status, page = asyncio.run(visit())
-    assert status == 200
+    assert status == 200, page
     assert "vscode-workbench-web-configuration" in page
     assert (container.home / ".local/share/code-server").is_dir()
     assert (container.door / "ide.sock").stat().st_mode & 0o077 == 0
