@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import sys
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from gpuyard.sdk.errors import ServerUnreachable
 
 TABLES = "/proc/self/net"
-_LISTENING = "0A"
-_ANY = ("00000000", "0" * 32)
 _ROOT = 0
+_ANYWHERE = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104
 
 
 class Stranger(ConnectionRefusedError):
@@ -30,31 +30,31 @@ class Stranger(ConnectionRefusedError):
         self.uid = uid
 
 
-class _Row(NamedTuple):
-    near: str  # address:port as the kernel writes them
-    far: str
-    state: str
-    uid: int
+class OtherEnd(NamedTuple):
+    """Users by their numbers. Who listens is looked up first: had a stranger listened and left since, the connection
+    would be reset by then, or be seen as taken."""
+
+    listening: tuple[int, ...]  # nobody: none
+    took: int | None  # root while it waits to be taken; None when there is no such connection any more
+
+
+class End(NamedTuple):
+    address: str
+    port: int
 
 
 def require_user(sock: socket.socket, trusted: Collection[int | None]) -> None:
     """Raises Stranger unless the process at the other end is root's or of one of these users. What is on another
-    machine is not looked at, nor is anything where there is no such table (no Linux)."""
-    here, there = sock.getsockname(), sock.getpeername()
-    if not _stays_here(here[0], there[0]) or not os.path.exists(f"{TABLES}/tcp"):
+    machine is not looked at, nor is anything on systems that do not tell."""
+    here, there = End(*sock.getsockname()[:2]), End(*sock.getpeername()[:2])
+    if sys.platform != "linux" or not _stays_here(here.address, there.address):
         return
-    port = int(there[1])
-    for table, near, far in _places(there, here):
-        listening, took = _seen(table, near, far)
-        if took is None:
-            continue
-        for uid in (*listening, took):
-            if uid != _ROOT and uid not in trusted:
-                raise Stranger(port, uid)
-        if listening:
-            return
-        break
-    raise ConnectionRefusedError(f"nobody listens on port {port} of this machine any more")
+    found = by_question(sock.family, here, there) or by_tables(here, there)
+    if not found.listening or found.took is None:
+        raise ConnectionRefusedError(f"nobody listens on port {there.port} of this machine any more")
+    for uid in (*found.listening, found.took):
+        if uid != _ROOT and uid not in trusted:
+            raise Stranger(there.port, uid)
 
 
 def stranger_told(stranger: Stranger, url: str) -> ServerUnreachable:
@@ -75,13 +75,78 @@ def _stays_here(here: str, there: str) -> bool:
     return here == there or there == "::1" or there.startswith("127.")
 
 
-def _places(there: tuple[str, int], here: tuple[str, int]) -> Iterator[tuple[str, str, str]]:
-    """In which tables, and how written, the other end may stand. A socket for IPv6 may serve IPv4 as well."""
-    if ":" in there[0]:
-        yield "tcp6", _written_v6(*there[:2]), _written_v6(*here[:2])
+# --- by asking about these very sockets (sock_diag(7)) --------------------------------------------------------------
+
+_SOCK_DIAG, _BY_FAMILY, _REQUEST, _ERROR = 4, 20, 1, 2
+_HEAD, _QUESTION, _PORTS = struct.Struct("=IHHII"), struct.Struct("=BBxxI"), struct.Struct("!HH")
+_NO_INTERFACE_NO_COOKIE = bytes(4) + b"\xff" * 8
+_STATE_AT, _USER_AT = 17, 80
+_LISTEN = 10
+
+
+def by_question(family: socket.AddressFamily | int, here: End, there: End) -> OtherEnd | None:
+    """In no time, however many connections there are. None where the kernel does not answer such questions."""
+    anywhere = End(_ANYWHERE[socket.AddressFamily(family)], 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
+            if _asked(kernel, family, here, there) is None:  # our own end is there in any case
+                return None
+            listener = _asked(kernel, family, there, anywhere)
+            taken = _asked(kernel, family, there, here)
+    except OSError:
+        return None
+    is_taken = taken is not None and taken[0] != _LISTEN
+    return OtherEnd((listener[1],) if listener else (), taken[1] if taken and is_taken else None)
+
+
+def _asked(kernel: socket.socket, family: int, near: End, far: End) -> tuple[int, int] | None:
+    """The state and the user of the socket with these ends, or of the one that listens at the near end."""
+    addresses = b"".join(socket.inet_pton(family, _plain(end.address)).ljust(16, b"\0") for end in (near, far))
+    sought = _PORTS.pack(near.port, far.port) + addresses + _NO_INTERFACE_NO_COOKIE
+    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0xFFFFFFFF) + sought
+    kernel.send(_HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
+    answer = kernel.recv(4096)
+    if _HEAD.unpack_from(answer)[1] == _ERROR:
+        return None
+    return answer[_STATE_AT], int.from_bytes(answer[_USER_AT : _USER_AT + 4], sys.byteorder)
+
+
+def _plain(address: str) -> str:
+    return address.partition("%")[0]
+
+
+# --- by reading through all there are -------------------------------------------------------------------------------
+
+_LISTENING = "0A"
+_ANY = ("00000000", "0" * 32)
+
+
+class _Row(NamedTuple):
+    near: str  # address:port as the kernel writes them
+    far: str
+    state: str
+    uid: int
+
+
+def by_tables(here: End, there: End) -> OtherEnd:
+    """A socket for IPv6 may serve IPv4 as well."""
+    for table, near, far in _places(there, here):
+        found = _read(table, near, far)
+        if found.took is not None:
+            return found
+    return OtherEnd((), None)
+
+
+def _places(there: End, here: End) -> Iterator[tuple[str, str, str]]:
+    if ":" in there.address:
+        yield "tcp6", _written_v6(*there), _written_v6(*here)
     else:
         yield "tcp", _written_v4(*there), _written_v4(*here)
-        yield "tcp6", _written_v6(f"::ffff:{there[0]}", there[1]), _written_v6(f"::ffff:{here[0]}", here[1])
+        yield (
+            "tcp6",
+            _written_v6(f"::ffff:{there.address}", there.port),
+            _written_v6(f"::ffff:{here.address}", here.port),
+        )
 
 
 def _written_v4(address: str, port: int) -> str:
@@ -89,14 +154,12 @@ def _written_v4(address: str, port: int) -> str:
 
 
 def _written_v6(address: str, port: int) -> str:
-    words = struct.unpack("=4I", socket.inet_pton(socket.AF_INET6, address.partition("%")[0]))
+    words = struct.unpack("=4I", socket.inet_pton(socket.AF_INET6, _plain(address)))
     return f"{''.join(f'{word:08X}' for word in words)}:{port:04X}"
 
 
-def _seen(table: str, near: str, far: str) -> tuple[list[int], int | None]:
-    """Who listens there, and who took the connection: nobody (root) while it waits to be taken, and None when it is not
-    in this table. Those that listen come first in the table: had a stranger listened and left since, the connection
-    would be reset, or seen as taken."""
+def _read(table: str, near: str, far: str) -> OtherEnd:
+    """Those that listen come first in the table."""
     exact, any_address, took = list[int](), list[int](), None
     port = near.rpartition(":")[2]
     for row in _rows(table):
@@ -106,12 +169,12 @@ def _seen(table: str, near: str, far: str) -> tuple[list[int], int | None]:
             any_address.append(row.uid)
         elif row.near == near and row.far == far:
             took = row.uid
-    return exact or any_address, took
+    return OtherEnd(tuple(exact or any_address), took)
 
 
 def _rows(table: str) -> Iterator[_Row]:
     try:
-        with open(f"{TABLES}/{table}", encoding="ascii") as file:
+        with open(os.path.join(TABLES, table), encoding="ascii") as file:
             next(file)
             for line in file:
                 parts = line.split(None, 8)
