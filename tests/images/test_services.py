@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -240,6 +243,28 @@ def test_vs_code_answers_and_keeps_its_things_in_the_home(start: Start, image: s
     assert "vscode-workbench-web-configuration" in page
     assert (container.home / ".local/share/code-server").is_dir()
     assert (container.door / "ide.sock").stat().st_mode & 0o077 == 0
+
+
+def test_vs_code_knows_its_pages_from_the_moment_on_at_which_it_can_be_asked(
+    toolbox: Path, tmp_path: Path, debian: str
+) -> None:
+    service = recipes.RECIPES["ide"]("/", AT, stage.HOME, stage.DOOR)
+    container = stage.Container(debian, toolbox, tmp_path, service.argv, service.env)
+    try:
+        assert first_answer(container.door / "ide.sock") == b"HTTP/1.1 200"
+    finally:
+        container.end()
+
+
+def first_answer(address: Path) -> bytes:
+    """Asked again and again without a pause, until somebody says something."""
+    deadline = time.monotonic() + stage.PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        with socket.socket(socket.AF_UNIX) as visitor, contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            visitor.connect(str(address))
+            visitor.sendall(b"GET /?folder=/ HTTP/1.1\r\nHost: lab.test\r\nConnection: close\r\n\r\n")
+            return visitor.recv(12)
+    raise AssertionError("it cannot be asked")
 
 
 def test_vs_codes_own_parts_run_with_the_toolboxs_libraries(start: Start, image: str) -> None:
