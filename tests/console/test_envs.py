@@ -91,7 +91,7 @@ def run_a_cell(visit: Visits) -> None:
     inside.locator('.jp-LauncherCard[data-category="Notebook"]').first.click(timeout=PATIENCE_MS)
     expect(inside.locator("#jp-bottom-panel")).to_contain_text("| Idle", timeout=PATIENCE_MS)
     cell = inside.locator(".jp-Notebook .jp-CodeCell").first
-    cell.locator(".cm-content").click(timeout=PATIENCE_MS)
+    cell.locator(".cm-content").focus(timeout=PATIENCE_MS)  # the foot of the page may lie over it
     visit.page.keyboard.insert_text("print('cell', 6 * 7)")
     visit.page.keyboard.press("Shift+Enter")
     expect(inside.locator(".jp-OutputArea-output").first).to_contain_text("cell 42", timeout=PATIENCE_MS)
